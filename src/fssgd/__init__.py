@@ -1,0 +1,19 @@
+"""Linear regression by fixed-step-size gradient descent, on swappable backends that return the same iterate."""
+
+from fssgd._errors import DivergenceError
+from fssgd._estimator import LinearRegressorGD
+from fssgd._moments import Moments
+from fssgd._path import GradientPath
+from fssgd.backends import Backend, available_backends, register_backend
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "Backend",
+    "DivergenceError",
+    "GradientPath",
+    "LinearRegressorGD",
+    "Moments",
+    "available_backends",
+    "register_backend",
+]

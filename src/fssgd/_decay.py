@@ -1,0 +1,101 @@
+"""Sums of powers ``f(k) = sum_j c_j a_j^(2k)`` with c_j >= 0, which is what F - F_min and ||grad F||^2 are.
+
+Such a sum is convex in k: it falls for ever, or falls and then rises. So the first integer k at which
+it is small enough, and the k at which it turns, are found by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+def log_factors(steps: Array) -> Array:
+    """Return ``log |1 - x|`` for x = eta h >= 0, exactly 0 at x = 2 and -inf at x = 1."""
+    with np.errstate(divide="ignore"):
+        return np.where(steps < 1.0, np.log1p(-np.minimum(steps, 1.0)), np.log(np.maximum(steps - 1.0, 0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class PowerSum:
+    """f(k), for non-negative coefficients c_j and log |a_j|; modes of coefficient 0 are dropped."""
+
+    coefficients: Array
+    logs: Array
+
+    @classmethod
+    def of(cls, coefficients: Array, logs: Array) -> PowerSum:
+        """Keep the modes that matter."""
+        kept = coefficients > 0
+        return cls(coefficients[kept], logs[kept])
+
+    def at(self, k: int | float) -> float:
+        """Return f(k); inf where it overflows."""
+        with np.errstate(over="ignore"):
+            return float(self.coefficients @ np.exp(2.0 * times(as_float(k), self.logs)))
+
+    def turn(self) -> int | float:
+        """Return the smallest k at which f stops falling; inf if it falls for ever."""
+        if not (self.logs > 0).any():
+            return np.inf
+        largest = float(self.logs.max())  # powers are taken relative to it, so that none overflows
+        with np.errstate(over="ignore"):
+            changes = self.coefficients * np.expm1(2.0 * self.logs)
+
+        def rises(k: int) -> bool:
+            return float(changes @ np.exp(2.0 * times(as_float(k), self.logs - largest))) >= 0
+
+        return first_integer(rises)
+
+    def first_below(self, bound: float) -> int | float:
+        """Return the first k >= 0 with f(k) <= bound; inf if there is none."""
+        if self.at(0) <= bound:
+            return 0
+        turn = self.turn()
+        if self.at(turn) > bound:
+            return np.inf
+        if np.isfinite(turn):
+            return first_integer(lambda k: self.at(k) <= bound, 1, int(turn))
+        # each mode alone must be below the bound; it suffices that each is below its share of it
+        falling = self.logs < 0
+        coefficients, logs = self.coefficients[falling], 2.0 * self.logs[falling]
+        room = (bound - float(self.coefficients[~falling].sum())) / len(coefficients)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            low = np.nanmax(np.log(bound / coefficients) / logs, initial=1.0)
+            high = np.nanmax(np.log(room / coefficients) / logs, initial=1.0) + 1.0 if room > 0 else np.inf
+        low = max(1, int(low) - 1) if np.isfinite(low) else 1
+        return first_integer(lambda k: self.at(k) <= bound, low, int(high) if np.isfinite(high) else None)
+
+
+def first_integer(holds: Callable[[int], bool], low: int = 0, high: int | None = None) -> int:
+    """Return the first integer >= low from which ``holds`` is true; doubling, then bisection."""
+    if holds(low):
+        return low
+    if high is None or not holds(high):
+        step = 1
+        while not holds(low + step):
+            low, step = low + step, 2 * step
+        high = low + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def times(k: Array | float, logs: Array) -> Array:
+    """Return k logs, but 0 where either factor is, though the other be infinite."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where((logs == 0) | (np.asarray(k) == 0), 0.0, k * logs)
+
+
+def as_float(k: int | float) -> float:
+    """Return k as a float, inf if it is too large for one."""
+    try:
+        return float(k)
+    except OverflowError:
+        return float("inf")

@@ -1,0 +1,515 @@
+"""The estimator: validate, scale, let a backend solve, unscale."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from fssgd._callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
+from fssgd._errors import convergence_message, divergence_error
+from fssgd._moments import Moments
+from fssgd._path import GradientPath
+from fssgd._persistence import read_model, write_model
+from fssgd._problem import Problem, Solution, Status
+from fssgd._scaling import Scaling
+from fssgd._settings import Settings
+from fssgd._survey import Survey, is_decomposable, survey_moments, survey_rows
+from fssgd.backends import Backend, get_backend
+
+Array = npt.NDArray[np.float64]
+CURVE_LIMIT = 10**6
+
+
+class LinearRegressorGD(CallbackSupportMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Linear regression by fixed-step-size gradient descent, on a backend of your choice.
+
+    Minimises, from zeros and with simultaneous updates of W and b,
+
+    ``F(W, b) = sum_i s_i ||y_i - z_i W - b||^2 / S + alpha ||W||_F^2``,  S = sum_i s_i,
+
+    the mean squared error plus a ridge penalty, without a factor 1/2; ``z = (x - mean) / scale`` if
+    ``standardize`` else x. Every backend returns the same iterate, to rounding.
+
+    Parameters
+    ----------
+    learning_rate : float or "auto", default="auto"
+        The fixed step eta, in 1 / (units of the Hessian of F, in the coordinates of the descent). Stable
+        iff eta <= 2 / L, L the largest eigenvalue of that Hessian. "auto" is 1 / L: exactly while
+        min(n_samples, n_features) <= 4096, beyond that from an upper bound within 1.12 of L.
+    max_iter : int >= 0 or inf, default=100_000
+        Steps to take at most. inf, the limit itself, with the closed form only.
+    tol : float or None, default=1e-8
+        Stop at the first k with ``||grad F_k|| <= max(tol G, 100 eps sqrt(2 L F_ref))``; G and F_ref are the
+        gradient norm and F at W = 0 and the best constant b, eps that of the dtype of X. So neither
+        the scale nor the offset of y matters. None takes exactly max_iter steps and never warns.
+    standardize : bool, default=True
+        Descend in centred features of unit (population) standard deviation. Without an intercept they
+        are divided but not centred. A constant column has scale 1.
+    fit_intercept : bool, default=True
+        Whether b is a parameter of the descent; it is never penalised.
+    alpha : float >= 0, default=0.0
+        Strength of the penalty on W, in the coordinates of the descent.
+    backend : str or Backend, default="auto"
+        "spectral" (closed form), "numpy", a name known to :func:`~fssgd.register_backend`, or an
+        instance with settings. "auto" is "spectral" while min(n_samples, n_features) <= 4096 (n_features alone if X
+        is sparse), else "numpy".
+    warm_start : bool, default=False
+        Start from the solution of the previous fit, re-expressed in the new scaling.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        Coefficients in the units of y per unit of x; float32 if X is.
+    intercept_ : float or ndarray of shape (n_outputs,)
+    n_iter_ : int or inf
+        Steps taken.
+    converged_ : bool
+        Whether ``tol`` was met.
+    loss_ : float
+        F at the solution, in squared units of y. The closed form knows it to eps times the variance of y.
+    loss_curve_ : ndarray of shape (n_iter_ + 1,)
+        F at iterates 0..n_iter_. Computed when asked for after a closed-form fit, up to 1e6 steps.
+    learning_rate_ : float
+        The step used.
+    backend_ : str
+        Name of the backend used.
+    scaled_coef_, scaled_intercept_ : ndarray, float or ndarray
+        W and b in the coordinates of the descent, float64.
+    mean_, scale_ : ndarray of shape (n_features,)
+        Zeros and ones with ``standardize=False``.
+    path_ : GradientPath
+        Every other iterate, after a closed-form fit.
+    moments_ : Moments
+        What the fit knows of its data, after a closed-form fit.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when X has feature names that are all strings.
+
+    See Also
+    --------
+    GradientPath : all iterates at once.
+    sklearn.linear_model.LinearRegression : the limit k = inf.
+
+    References
+    ----------
+    Polyak, B. T. (1963). Gradient methods for the minimisation of functionals. USSR Computational
+    Mathematics and Mathematical Physics 3(4), 864-878. :doi:`10.1016/0041-5553(63)90382-3`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fssgd import LinearRegressorGD
+    >>> x = np.array([[1.0], [2.0], [3.0], [4.0]])
+    >>> model = LinearRegressorGD().fit(x, [3.0, 5.0, 7.0, 9.0])
+    >>> model.coef_, round(float(model.intercept_), 12), model.n_iter_
+    (array([2.]), 1.0, 1)
+    >>> LinearRegressorGD(learning_rate=0.1, max_iter=10, tol=None).fit(x, [3.0, 5.0, 7.0, 9.0]).coef_
+    array([1.7852516])
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "max_iter": [Interval(Integral, 0, None, closed="left"), Options(Real, {np.inf})],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "standardize": ["boolean"],
+        "fit_intercept": ["boolean"],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "backend": [str, HasMethods("solve")],
+        "warm_start": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        learning_rate: float | Literal["auto"] = "auto",
+        max_iter: float = 100_000,
+        tol: float | None = 1e-8,
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        alpha: float = 0.0,
+        backend: str | Backend = "auto",
+        warm_start: bool = False,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.tol = tol
+        self.standardize = standardize
+        self.fit_intercept = fit_intercept
+        self.alpha = alpha
+        self.backend = backend
+        self.warm_start = warm_start
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, coef_init: Any = None, intercept_init: Any = None
+    ) -> LinearRegressorGD:
+        """Descend on all of the data, from zeros unless told otherwise.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Any numeric dtype; float32 is kept, everything else becomes float64.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Outputs share k: their squared errors add up.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative; only ratios matter.
+        coef_init : array-like of the shape of coef_, default=None
+            Where to start, in the user's units; None is 0, or the previous solution with
+            ``warm_start``. (A cross-validator slices fit parameters whose length is n_samples.)
+        intercept_init : float or array-like of shape (n_outputs,), default=None
+            Likewise.
+
+        Returns
+        -------
+        self : LinearRegressorGD
+
+        Raises
+        ------
+        DivergenceError
+            If the loss rose by more than rounding explains.
+        ValueError
+            If the data is not finite, the weights are not usable, or shapes disagree.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If max_iter steps did not reach tol.
+        """
+        self._validate_params()
+        X, y, weight = self._validated(X, y, sample_weight, reset=True)
+        backend, settings, single = self._chosen_backend(X), self._settings(), y.ndim == 1
+        rows = X, y.reshape(len(y), -1), weight
+
+        def locate(scaling: Scaling, level: Array) -> Array:
+            return self._start(scaling, level, single, coef_init, intercept_init)
+
+        if backend.closed_form or is_decomposable(X):
+            names = getattr(self, "feature_names_in_", None)
+            survey = survey_moments(Moments.of_rows(*rows, feature_names=names), settings, locate, single, rows)
+        else:
+            survey = survey_rows(*rows, settings, locate)
+        problem = self._problem(survey, settings, X.dtype)
+        monitor = FitMonitor(
+            self,
+            0 if backend.closed_form else len(list(problem.chunk_ends())),
+            lambda theta: self._coefficients(survey, np.reshape(theta, survey.start.shape), single, X.dtype),
+            {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
+        )
+        self._conclude(survey, problem, backend.solve(problem, monitor), backend.name, single)
+        monitor.finish()
+        return self
+
+    def fit_moments(self, moments: Moments) -> LinearRegressorGD:
+        """Descend, by the closed form, on data of which only the moments are known.
+
+        Parameters
+        ----------
+        moments : Moments
+            Of all the rows.
+
+        Returns
+        -------
+        self : LinearRegressorGD
+        """
+        self._validate_params()
+        if moments.feature_names is not None:
+            self.feature_names_in_ = moments.feature_names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.n_features_in_ = moments.n_features
+        return self._fit_moments(moments, moments.n_outputs == 1)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearRegressorGD:
+        """Take in more rows: afterwards the model is the one ``fit`` gives for all rows so far.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Any number of rows, with the columns of the first batch.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self : LinearRegressorGD
+
+        Raises
+        ------
+        ValueError
+            After a fit by a stepping backend, which keeps no moments to go on from.
+        """
+        self._validate_params()
+        started = hasattr(self, "coef_")
+        if started and not hasattr(self, "moments_"):
+            raise ValueError(
+                f"partial_fit cannot go on from a model that keeps no moments of its data (backend {self.backend_!r}, or loaded "
+                "from JSON): fit with backend='spectral', or start with partial_fit on a new estimator."
+            )
+        X, y, weight = self._validated(X, y, sample_weight, reset=not started)
+        moments = Moments.of_rows(X, y.reshape(len(y), -1), weight, feature_names=getattr(self, "feature_names_in_", None))
+        if started:
+            if (y.ndim == 1) != (self.coef_.ndim == 1) or moments.n_outputs != self.moments_.n_outputs:
+                raise ValueError(
+                    f"y has shape {y.shape}, but earlier batches gave coef_ of shape {self.coef_.shape}: "
+                    "pass the same outputs in every batch."
+                )
+            moments = self.moments_ + moments
+        return self._fit_moments(moments, y.ndim == 1, X.dtype)
+
+    def predict(self, X: Any) -> npt.NDArray[np.floating[Any]]:
+        """Predict ``X @ coef_ + intercept_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
+        return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
+
+    @property
+    def loss_curve_(self) -> Array:
+        check_is_fitted(self)
+        curve = vars(self).get("_loss_curve")
+        if curve is None:
+            if self.n_iter_ > CURVE_LIMIT:
+                raise AttributeError(f"loss_curve_ would have {self.n_iter_} + 1 entries: use path_.loss(k) for the k you need.")
+            curve = self.path_.loss(np.arange(self.n_iter_ + 1))
+        return np.asarray(curve)
+
+    @property
+    def path_(self) -> GradientPath:
+        check_is_fitted(self)
+        if "moments_" not in vars(self):
+            raise AttributeError("path_ and what is computed from it exist after a closed-form fit only: use backend='spectral'.")
+        path = vars(self).get("_path")
+        if path is None:  # a pickle leaves it out: it follows from the moments
+            settings, theta = self._path_of
+            path = GradientPath.of(self.moments_, settings, start=lambda *_: theta, single=self.coef_.ndim == 1)
+            self._path = path
+        return path
+
+    def to_sklearn(self) -> LinearRegression:
+        """Return a plain scikit-learn LinearRegression that predicts the same.
+
+        Returns
+        -------
+        sklearn.linear_model.LinearRegression
+            With the same ``coef_`` and ``intercept_``, for tools that know that class only.
+        """
+        check_is_fitted(self)
+        model = LinearRegression(fit_intercept=self.fit_intercept)
+        model.coef_, model.intercept_, model.n_features_in_ = self.coef_.copy(), self.intercept_, self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_
+        return model
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model as JSON, atomically.
+
+        Moments, path and loss curve are not part of it; a Backend instance is saved as its name.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write; its folder must exist.
+        """
+        check_is_fitted(self)
+        params = self.get_params(deep=False)
+        params["backend"] = params["backend"] if isinstance(params["backend"], str) else params["backend"].name
+        names = ("coef", "intercept", "scaled_coef", "scaled_intercept", "mean", "scale")
+        names += ("n_iter", "learning_rate", "loss", "converged", "backend")
+        document = {name: getattr(self, f"{name}_") for name in names}
+        feature_names = getattr(self, "feature_names_in_", None)
+        write_model(path, {"params": params, **document, "feature_names": feature_names, "dtype": str(self.coef_.dtype)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> LinearRegressorGD:
+        """Read a model that :meth:`save` wrote. Runs no code from the file.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        LinearRegressorGD
+
+        Raises
+        ------
+        ValueError
+            If the file is something else, or damaged.
+        """
+        document = read_model(path)
+        try:
+            model = cls(**document["params"])
+            model._validate_params()
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path} is damaged: its params are not this estimator's ({error}).") from error
+        dtype = np.dtype(document.get("dtype", "float64"))
+        model.coef_ = document["coef"].astype(dtype)
+        model.intercept_ = document["intercept"].astype(dtype)[()]
+        model.scaled_coef_, model.scaled_intercept_ = document["scaled_coef"], document["scaled_intercept"][()]
+        model.mean_, model.scale_ = document["mean"], document["scale"]
+        model._level = np.zeros(model._weights().shape[1])
+        model._height = np.broadcast_to(document["scaled_intercept"], model._level.shape)
+        for name in ("n_iter", "learning_rate", "loss", "converged", "backend"):
+            setattr(model, f"{name}_", document[name])
+        model.n_features_in_ = len(model.mean_)
+        if document["feature_names"] is not None:
+            model.feature_names_in_ = np.array(document["feature_names"], dtype=object)
+        return model
+
+    def _settings(self) -> Settings:
+        rate = self.learning_rate if self.learning_rate == "auto" else float(self.learning_rate)
+        return Settings(rate, bool(self.standardize), bool(self.fit_intercept), float(self.alpha))
+
+    def _validated(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, Any, Array | None]:
+        """Check all but finiteness, which is read off the sums."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            multi_output=True,
+            y_numeric=True,
+            reset=reset,
+        )
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return X, y, sample_weight
+
+    def _chosen_backend(self, X: Any) -> Backend:
+        name = self.backend
+        if name == "auto":
+            name = "spectral" if is_decomposable(X) else "numpy"
+        backend = get_backend(name) if isinstance(name, str) else name
+        if self.max_iter == np.inf and not backend.closed_form:
+            raise ValueError(f"max_iter=inf needs the closed form, but the backend is {backend.name!r}: use backend='spectral'.")
+        return backend
+
+    def _problem(self, survey: Survey, settings: Settings, dtype: Any) -> Problem:
+        eps = float(np.finfo(dtype).eps)
+        return Problem(
+            start=survey.start,
+            learning_rate=settings.step(survey.curvature),
+            max_iter=self.max_iter if self.max_iter == np.inf else int(self.max_iter),
+            threshold=None if self.tol is None else survey.reference.threshold(self.tol, survey.curvature, eps),
+            alpha=settings.alpha,
+            fit_intercept=settings.fit_intercept,
+            curvature=survey.curvature,
+            target_size=float(np.sqrt(survey.reference.loss)),
+            dtype=np.dtype(dtype),
+            rows=survey.rows,
+            path=survey.path,
+        )
+
+    def _fit_moments(self, moments: Moments, single: bool, dtype: Any = np.float64) -> LinearRegressorGD:
+        settings, backend = self._settings(), get_backend("spectral")
+        survey = survey_moments(moments, settings, None, single)
+        problem = self._problem(survey, settings, dtype)
+        self._conclude(survey, problem, backend.solve(problem, lambda k, theta: False), backend.name, single)
+        return self
+
+    def _weights(self) -> Array:
+        return self.scaled_coef_[:, None] if self.scaled_coef_.ndim == 1 else self.scaled_coef_.T
+
+    def _start(self, scaling: Scaling, level: Array, single: bool, coef_init: Any, intercept_init: Any) -> Array:
+        """theta_0: as given, else where a warm start goes on from, else zeros; b is counted from level."""
+        shape = len(scaling.scale), len(level)
+        if coef_init is None and intercept_init is None and self.warm_start and hasattr(self, "coef_"):
+            weights = self._weights()
+            if weights.shape != shape:
+                raise ValueError(
+                    f"warm_start cannot go on from {weights.shape[0]} features and {weights.shape[1]} outputs to {shape[0]} and "
+                    f"{shape[1]}: fit a new estimator, or set warm_start=False."
+                )
+            coef = weights / self.scale_[:, None]
+            weights = weights * (scaling.scale / self.scale_)[:, None]
+            height = self._height + (self._level - level) + (scaling.mean - self.mean_) @ coef
+        else:
+            coef = _initial("coef_init", coef_init, shape[:1] if single else shape[::-1], shape)
+            intercept = _initial("intercept_init", intercept_init, () if single else shape[1:], shape[1:])
+            if intercept.any() and not self.fit_intercept:
+                raise ValueError("intercept_init was given, but fit_intercept=False: drop one of the two.")
+            weights, height = scaling.rescale(coef, intercept - level)
+        return np.vstack([weights, height]) if self.fit_intercept else weights
+
+    def _coefficients(self, survey: Survey, theta: Any, single: bool, dtype: Any) -> dict[str, Any]:
+        """Fitted attributes of a model that stopped at theta."""
+        theta = np.asarray(theta, dtype=np.float64)
+        weights, height = (theta[:-1], theta[-1]) if self.fit_intercept else (theta, np.zeros(theta.shape[1]))
+        coef, intercept = survey.scaling.unscale(weights, height + survey.level)
+        if not self.fit_intercept:
+            intercept = np.zeros_like(intercept)
+        as_user = (lambda a: a[..., 0]) if single else np.transpose
+        return {
+            "coef_": np.ascontiguousarray(as_user(coef), dtype=dtype),
+            "intercept_": as_user(intercept).astype(dtype)[()],
+            "scaled_coef_": np.ascontiguousarray(as_user(weights)),
+            "scaled_intercept_": as_user(height + survey.level)[()],
+            "mean_": survey.scaling.mean,
+            "scale_": survey.scaling.scale,
+        }
+
+    def _conclude(self, survey: Survey, problem: Problem, solution: Solution, backend: str, single: bool) -> None:
+        """Set the fitted attributes, or say why there are none."""
+        if solution.status is Status.DIVERGED:
+            worst = int(np.argmax(np.abs(survey.steepest)))
+            names = [*getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]), "intercept"]
+            raise divergence_error(problem, solution, names[worst], exact=survey.path is not None, standardize=self.standardize)
+        for name, value in self._coefficients(survey, solution.theta, single, problem.dtype).items():
+            setattr(self, name, value)
+        height = solution.theta[-1] if self.fit_intercept else np.zeros(len(survey.level))
+        self._height, self._level = np.asarray(height, dtype=np.float64), survey.level
+        self.n_iter_, self.loss_, self.learning_rate_ = solution.n_iter, solution.loss, problem.learning_rate
+        self.converged_, self.backend_ = solution.status is Status.CONVERGED, backend
+        for name in ("moments_", "_path", "_path_of", "_loss_curve"):
+            vars(self).pop(name, None)
+        if solution.loss_curve is not None:
+            self._loss_curve = solution.loss_curve
+        if solution.path is not None:
+            self.moments_, self._path = solution.path.moments, solution.path
+            self._path_of = replace(solution.path.settings, learning_rate=problem.learning_rate), survey.start
+        if solution.status is Status.MAX_ITER and self.tol is not None:
+            text = convergence_message(problem, solution, survey.path, self.tol)
+            warnings.warn(text, ConvergenceWarning, stacklevel=4)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_path", None)
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _initial(name: str, value: Any, expected: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+    """A starting value of the shape the fitted attribute has, as (n_features, n_outputs) or (n_outputs,)."""
+    if value is None:
+        return np.zeros(shape)
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape != expected or not np.isfinite(array).all():
+        found = f"shape {array.shape}" if array.shape != expected else "a value that is not finite"
+        raise ValueError(f"{name} has {found}: expected finite numbers of shape {expected}, that of the fitted attribute.")
+    return array.T.reshape(shape)

@@ -1,0 +1,196 @@
+"""Moments: everything least squares needs to know of its data, in a form that adds up.
+
+The columns of ``X`` and ``y`` are kept side by side: a count, a weight, the means, and the
+centred second moments, either as the *scatter* matrix ``sum_i s_i d_i d_i'`` (d_i = row i minus
+the mean) or, where more digits are wanted, as a *root* ``R`` with ``R' R`` equal to it.
+Two sets of rows merge by the pairwise formula of Chan, Golub and LeVeque.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_X_y
+
+from fssgd._blocks import Sums, check_finite, merge_sums, sums_of_rows
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Mergeable sufficient statistics of a least-squares problem.
+
+    Build one with :meth:`from_arrays`, add them with ``+``. All moments are float64, whatever
+    the data was.
+
+    Attributes
+    ----------
+    n_samples : int
+        Number of rows of positive weight.
+    weight_sum : float
+        Sum of the weights; ``n_samples`` for unweighted rows.
+    n_features, n_outputs : int
+        Number of columns of X and of y.
+    feature_names : ndarray of shape (n_features,) of object, or None
+        Column names, where the data had any.
+    mean_x, mean_y : ndarray of shape (n_features,), (n_outputs,)
+        Weighted means.
+    scatter_xx, scatter_xy, scatter_yy : ndarray of shape (n_features, n_features), \
+            (n_features, n_outputs), (n_outputs, n_outputs)
+        Weighted sums of products of deviations from the means (not divided by anything).
+    accurate : bool
+        Whether a triangular factor is carried instead of the scatter matrix.
+
+    References
+    ----------
+    Chan, T. F., Golub, G. H. and LeVeque, R. J. (1983). Algorithms for computing the sample
+    variance. The American Statistician 37(3), 242-247. :doi:`10.1080/00031305.1983.10483115`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fssgd import Moments
+    >>> x, y = np.array([[4.0], [7.0], [13.0], [16.0]]), np.arange(4.0)
+    >>> m = Moments.from_arrays(x[:1] + 1e9, y[:1]) + Moments.from_arrays(x[1:] + 1e9, y[1:])
+    >>> m.n_samples, float(m.mean_x[0]), float(m.scatter_xx[0, 0])
+    (4, 1000000010.0, 90.0)
+    """
+
+    sums: Sums
+    n_outputs: int
+    feature_names: npt.NDArray[np.object_] | None = None
+
+    @classmethod
+    def from_arrays(cls, X: Any, y: Any, sample_weight: Any = None, *, accurate: bool = False) -> Moments:
+        """Read the moments off arrays in one pass.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features, in any numeric dtype, order or stride; read in blocks, never copied whole.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights; rows of weight 0 are as good as absent.
+        accurate : bool, default=False
+            Carry the R factor of a blocked QR of the centred rows instead of their scatter
+            matrix: about 14 times the work, and an error that grows with the condition number
+            rather than with its square. Data with more columns than rows is always so.
+
+        Returns
+        -------
+        Moments
+
+        Raises
+        ------
+        ValueError
+            If the shapes disagree, a value is not finite, or no weight is positive.
+        """
+        names = _get_feature_names(X)
+        X, y = check_X_y(
+            X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False, multi_output=True, y_numeric=True
+        )
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return cls.of_rows(X, y.reshape(len(y), -1), sample_weight, accurate=accurate, feature_names=names)
+
+    @classmethod
+    def of_rows(
+        cls, X: Any, y: Any, weight: Array | None, *, accurate: bool = False, feature_names: Any = None
+    ) -> Moments:
+        """As :meth:`from_arrays`, for input that is validated but for its finiteness; y is 2-D."""
+        sums = sums_of_rows(X, y, weight, accurate=accurate)
+        check_finite(sums, X, y, feature_names)
+        return cls(sums, y.shape[1], feature_names)
+
+    @property
+    def n_samples(self) -> int:
+        return self.sums.n_samples
+
+    @property
+    def weight_sum(self) -> float:
+        return self.sums.weight
+
+    @property
+    def n_features(self) -> int:
+        return len(self.sums.mean) - self.n_outputs
+
+    @property
+    def mean_x(self) -> Array:
+        return self.sums.mean[: self.n_features]
+
+    @property
+    def mean_y(self) -> Array:
+        return self.sums.mean[self.n_features :]
+
+    @property
+    def scatter_xx(self) -> Array:
+        if self.sums.root is not None:
+            return self.root_x.T @ self.root_x
+        return self.sums.scatter[: self.n_features, : self.n_features]
+
+    @property
+    def scatter_xy(self) -> Array:
+        if self.sums.root is not None:
+            return self.root_x.T @ self.root_y
+        return self.sums.scatter[: self.n_features, self.n_features :]
+
+    @property
+    def scatter_yy(self) -> Array:
+        if self.sums.root is not None:
+            return self.root_y.T @ self.root_y
+        return self.sums.scatter[self.n_features :, self.n_features :]
+
+    @property
+    def accurate(self) -> bool:
+        return self.sums.root is not None
+
+    @property
+    def root_x(self) -> Array:
+        """The columns of the root that belong to X, of shape (n_root_rows, n_features)."""
+        assert self.sums.root is not None
+        return self.sums.root[:, : self.n_features]
+
+    @property
+    def root_y(self) -> Array:
+        """The columns of the root that belong to y, of shape (n_root_rows, n_outputs)."""
+        assert self.sums.root is not None
+        return self.sums.root[:, self.n_features :]
+
+    @property
+    def variance_x(self) -> Array:
+        """Population variance of each feature: exactly 0 for a constant column, and only there."""
+        return self.sums.squares[: self.n_features] / self.weight_sum
+
+    @property
+    def variance_y(self) -> Array:
+        """Population variance of each output: exactly 0 for a constant one, and only there."""
+        return self.sums.squares[self.n_features :] / self.weight_sum
+
+    def __add__(self, other: object) -> Moments:
+        """Return the moments of both sets of rows together."""
+        if not isinstance(other, Moments):
+            return NotImplemented
+        mine, theirs = (self.n_features, self.n_outputs), (other.n_features, other.n_outputs)
+        if mine != theirs:
+            raise ValueError(
+                f"Moments of {mine[0]} features and {mine[1]} outputs cannot be added to moments of {theirs[0]} "
+                f"features and {theirs[1]} outputs: both sides must describe the same columns."
+            )
+        names, others = self.feature_names, other.feature_names
+        if names is not None and others is not None and list(names) != list(others):
+            raise ValueError(
+                f"Moments of the columns {list(names)} cannot be added to moments of {list(others)}: "
+                "give the columns in the same order with the same names."
+            )
+        return Moments(merge_sums(self.sums, other.sums), self.n_outputs, names if names is not None else others)
+
+    def __repr__(self) -> str:
+        return (
+            f"Moments(n_samples={self.n_samples}, n_features={self.n_features}, "
+            f"n_outputs={self.n_outputs}, accurate={self.accurate})"
+        )

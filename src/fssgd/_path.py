@@ -1,0 +1,385 @@
+"""The closed form: iterate k of gradient descent for any k, from one decomposition.
+
+With theta = (W, b), H = V diag(h) V' and gamma = V' grad F(theta_0),
+
+    theta_k = theta_0 - V [phi_k(h) gamma],    phi_k(h) = (1 - (1 - eta h)^k) / h,
+    F_k = F_min + sum_j ||gamma_j||^2 (1 - eta h_j)^(2k) / (2 h_j),
+    ||grad F_k||^2 = sum_j ||gamma_j||^2 (1 - eta h_j)^(2k).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fssgd._decay import PowerSum, as_float, log_factors, times
+from fssgd._moments import Moments
+from fssgd._scaling import Scaling
+from fssgd._settings import Settings
+from fssgd._spectrum import Spectrum, decompose
+
+Array = npt.NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
+CHUNK = 1 << 20  # powers held at a time while many k are asked for
+
+Locate = Callable[[Scaling, Array], Array]
+
+
+def _zeros(settings: Settings) -> Locate:
+    def locate(scaling: Scaling, level: Array) -> Array:
+        theta = np.zeros((len(scaling.scale) + settings.fit_intercept, len(level)))
+        if settings.fit_intercept:
+            theta[-1] = -level
+        return theta
+
+    return locate
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What tolerances are relative to; neither depends on where a descent starts.
+
+    Parameters
+    ----------
+    gradient : float
+        G = ||grad F|| at W = 0 and the best constant b (b = 0 without an intercept).
+    loss : float
+        F there. For constant targets, where it would be 0, their mean square.
+    """
+
+    gradient: float
+    loss: float
+
+    @classmethod
+    def of(cls, moments: Moments, scaling: Scaling, fit_intercept: bool) -> Reference:
+        """Read G and F off the moments."""
+        slope = moments.scatter_xy / moments.weight_sum
+        loss, level = float(moments.variance_y.sum()), float(moments.mean_y @ moments.mean_y)
+        if not fit_intercept:
+            slope = slope + np.outer(moments.mean_x, moments.mean_y)
+        if not fit_intercept or loss == 0.0:
+            loss += level
+        return cls(2.0 * float(np.linalg.norm(slope / scaling.scale[:, None])), loss)
+
+    def threshold(self, tol: float, curvature: float, eps: float = EPS) -> float:
+        """Return the gradient norm at which tol is met: at least what the dtype resolves."""
+        return max(tol * self.gradient, 100.0 * eps * float(np.sqrt(2.0 * curvature * self.loss)))
+
+
+@dataclass(frozen=True, eq=False)
+class GradientPath:
+    """Every iterate of one gradient descent on least squares, in closed form.
+
+    Build one with :meth:`from_moments` or :meth:`from_arrays`; a fitted
+    :class:`~fssgd.LinearRegressorGD` has one as ``path_``.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of shape (n_modes,)
+        Eigenvalues h of the Hessian of F in the coordinates of the descent, ascending but for
+        an intercept's that is decoupled, which comes last.
+    learning_rate : float
+        The step eta, in 1 / (units of h).
+
+    Notes
+    -----
+    F is the mean squared error plus ``alpha ||W||^2``, without a factor 1/2. The filter form of
+    the iterates goes back to Landweber [1]_.
+
+    References
+    ----------
+    .. [1] Landweber, L. (1951). An iteration formula for Fredholm integral equations of the first
+       kind. American Journal of Mathematics 73(3), 615-624. :doi:`10.2307/2372313`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fssgd import GradientPath
+    >>> path = GradientPath.from_arrays([[1.0], [2.0], [3.0], [4.0]], [3.0, 5.0, 7.0, 9.0], learning_rate=0.1)
+    >>> path.coef(10).round(7), round(float(path.intercept(10)), 7)
+    (array([1.7852516]), 0.8926258)
+    >>> path.coef(np.inf)
+    array([2.])
+    >>> path.steps_to(1e-6)
+    62
+    """
+
+    moments: Moments
+    settings: Settings
+    scaling: Scaling
+    level: Array  # what b is counted from, of shape (n_outputs,)
+    spectrum: Spectrum
+    reference: Reference
+    learning_rate: float
+    single: bool  # one output, from a 1-D y
+
+    @classmethod
+    def from_moments(
+        cls,
+        moments: Moments,
+        *,
+        learning_rate: float | Literal["auto"] = "auto",
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        alpha: float = 0.0,
+    ) -> GradientPath:
+        """Decompose the problem that ``moments`` describe; the descent starts at zeros.
+
+        Parameters
+        ----------
+        moments : Moments
+            Of all the rows. With ``accurate=True`` moments the path has more right digits on
+            ill-conditioned data.
+        learning_rate : float or "auto", default="auto"
+            Fixed step size; "auto" is 1 / L, L the largest eigenvalue of the Hessian of F.
+        standardize, fit_intercept : bool, default=True
+            As for :class:`~fssgd.LinearRegressorGD`.
+        alpha : float >= 0, default=0.0
+            As for :class:`~fssgd.LinearRegressorGD`.
+
+        Returns
+        -------
+        GradientPath
+        """
+        return cls.of(moments, Settings(learning_rate, standardize, fit_intercept, alpha))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        learning_rate: float | Literal["auto"] = "auto",
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        alpha: float = 0.0,
+    ) -> GradientPath:
+        """Decompose the problem by a QR factorisation of the data, the accurate route.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), default=None
+        learning_rate, standardize, fit_intercept, alpha
+            As for :meth:`from_moments`.
+
+        Returns
+        -------
+        GradientPath
+        """
+        moments = Moments.from_arrays(X, y, sample_weight, accurate=True)
+        settings = Settings(learning_rate, standardize, fit_intercept, alpha)
+        return cls.of(moments, settings, single=np.ndim(y) == 1)
+
+    @classmethod
+    def of(
+        cls, moments: Moments, settings: Settings, *, start: Locate | None = None, single: bool | None = None
+    ) -> GradientPath:
+        """Decompose the problem, seen from where ``start(scaling, level)`` says the descent begins."""
+        scaling = Scaling.of_columns(moments.mean_x, moments.variance_x, settings)
+        level = moments.mean_y if settings.fit_intercept else np.zeros(moments.n_outputs)
+        theta = (start or _zeros(settings))(scaling, level)
+        spectrum = decompose(moments, scaling, settings, theta)
+        reference = Reference.of(moments, scaling, settings.fit_intercept)
+        if single is None:
+            single = moments.n_outputs == 1
+        return cls(moments, settings, scaling, level, spectrum, reference, settings.step(spectrum.largest), single)
+
+    @property
+    def eigenvalues(self) -> Array:
+        return self.spectrum.eigenvalues
+
+    @cached_property
+    def _factors(self) -> Array:
+        """x_j = eta h_j; within rounding of 2 it is 2, the limit of stability itself."""
+        steps = self.learning_rate * self.eigenvalues
+        return np.where(np.abs(steps - 2.0) <= 8.0 * len(steps) * EPS, 2.0, steps)
+
+    @cached_property
+    def _logs(self) -> Array:
+        return log_factors(self._factors)
+
+    @cached_property
+    def squared_gradient(self) -> PowerSum:
+        """||grad F_k||^2 as a sum of powers."""
+        return PowerSum.of((self.spectrum.gradient**2).sum(axis=1), self._logs)
+
+    @cached_property
+    def excess_loss(self) -> PowerSum:
+        """F_k - F_min as a sum of powers."""
+        h = self.eigenvalues
+        return PowerSum.of((self.spectrum.gradient**2).sum(axis=1) / np.where(h > 0, 2.0 * h, 1.0), self._logs)
+
+    @property
+    def stable(self) -> bool:
+        """Whether learning_rate <= 2 / L."""
+        return bool(self._factors.max(initial=0.0) <= 2.0)
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether learning_rate is 2 / L, to rounding."""
+        return bool(self._factors.max(initial=0.0) == 2.0)
+
+    def position(self, k: int | float) -> Array:
+        """Return theta_k, of shape (n_parameters, n_outputs), with b counted from ``level``."""
+        return self._positions(*_as_steps(k))[0]
+
+    def settled_at(self, k: int | float) -> bool:
+        """Whether iterate k is the limit, to rounding."""
+        return self.stable and self.excess_loss.at(k) <= EPS**2 * self.excess_loss.at(0)
+
+    def coef(self, k: Any) -> Array:
+        """Coefficients in the user's units after k steps.
+
+        Parameters
+        ----------
+        k : int >= 0, inf, or array-like of shape (n_k,) of them
+
+        Returns
+        -------
+        ndarray of shape (n_features,) or (n_outputs, n_features)
+            With a leading axis of n_k for an array of k.
+        """
+        return self._of_positions(k, lambda theta: self._unscaled(theta)[0])
+
+    def intercept(self, k: Any) -> Any:
+        """Intercept in the user's units after k steps: a scalar or (n_outputs,); see :meth:`coef`."""
+        return self._of_positions(k, lambda theta: self._unscaled(theta)[1])
+
+    def loss(self, k: Any) -> Any:
+        """F at iterate k, in squared units of y; a float, or (n_k,) for an array of k.
+
+        F_min is known to ``eps`` times the variance of y from plain moments.
+        """
+        return self._of_sums(k, self.excess_loss, lambda total: self.spectrum.minimum + total)
+
+    def gradient_norm(self, k: Any) -> Any:
+        """||grad F|| at iterate k, in the coordinates of the descent; a float or (n_k,)."""
+        return self._of_sums(k, self.squared_gradient, np.sqrt)
+
+    def degrees_of_freedom(self, k: Any) -> Any:
+        """Trace of the matrix that takes y to its fitted values after k steps, intercept included.
+
+        ``df(k) = sum_j phi_k(h_j) v_j' M v_j`` with ``M = 2/S [Z 1]' D [Z 1]``; a float or (n_k,).
+        """
+        return self._of_steps(k, lambda ks, odd: self._phi(ks, odd) @ self.spectrum.curvature)
+
+    def gcv(self, k: Any) -> Any:
+        """Generalised cross-validation ``(RSS_k / n) / (1 - df(k) / n)^2``; a float or (n_k,).
+
+        RSS_k is the weighted squared error without the penalty, per unit of mean weight, and n
+        counts the rows of positive weight.
+
+        References
+        ----------
+        Golub, G. H., Heath, M. and Wahba, G. (1979). Generalized cross-validation as a method for
+        choosing a good ridge parameter. Technometrics 21(2), 215-223.
+        :doi:`10.1080/00401706.1979.10489751`
+        """
+
+        def score(ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
+            error = self.loss(ks)
+            if self.settings.alpha:
+                p = len(self.scaling.scale)
+                weights = self._positions(ks, odd)[:, :p]
+                error = np.maximum(error - self.settings.alpha * (weights**2).sum(axis=(1, 2)), 0.0)
+            return error / self._residual_share(ks, odd) ** 2
+
+        return self._of_steps(k, score)
+
+    def steps_to(self, tol: float) -> int | float:
+        """Return the first k at which a fit with this ``tol`` stops; inf if there is none.
+
+        That is the first k with ``||grad F_k|| <= max(tol G, 100 eps sqrt(2 L F_ref))``, G and F_ref
+        taken at W = 0 and the best constant b.
+        """
+        if not tol >= 0:
+            raise ValueError(f"tol must be a non-negative number, got {tol!r}.")
+        return self.squared_gradient.first_below(self.reference.threshold(tol, self.spectrum.largest) ** 2)
+
+    def _phi(self, ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
+        """phi_k(h_j), of shape (n_k, n_modes); 0 in the null space, where gamma is 0 too."""
+        h, x = self.eigenvalues, self._factors
+        with np.errstate(invalid="ignore", over="ignore"):
+            shrinking = -np.expm1(times(ks[:, None], self._logs))
+            swinging = 1.0 - self._signs(odd) * np.exp(times(ks[:, None], self._logs))
+        lifted = np.where(x < 1.0, shrinking, swinging) / np.where(h > 0, h, 1.0)
+        lifted[:, h == 0] = 0.0
+        lifted[ks == 0] = 0.0
+        return lifted
+
+    def _residual_share(self, ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
+        """1 - df(k) / n as a sum of terms that are positive while the step is stable."""
+        h, curvature = self.eigenvalues, self.spectrum.curvature
+        seen = h > 0
+        share = np.where(seen, curvature / np.where(seen, h, 1.0), 0.0)
+        powers = self._signs(odd) * np.exp(times(ks[:, None], self._logs))
+        left = (1.0 - share)[seen].sum() + powers[:, seen] @ share[seen]
+        return np.asarray((self.moments.n_samples - int(seen.sum()) + left) / self.moments.n_samples)
+
+    def _signs(self, odd: npt.NDArray[np.bool_]) -> Array:
+        return np.where((self._factors > 1.0) & odd[:, None], -1.0, 1.0)
+
+    def _positions(self, ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
+        if not self.stable or self.at_limit:
+            self._refuse_limit(ks)
+        with np.errstate(invalid="ignore", over="ignore"):
+            moved = self._phi(ks, odd)[:, :, None] * self.spectrum.gradient
+            moved[:, (self.spectrum.gradient == 0).all(axis=1)] = 0.0
+            return self.spectrum.start - self.spectrum.vectors @ moved
+
+    def _refuse_limit(self, ks: Array) -> None:
+        if np.isinf(ks).any():
+            raise ValueError(
+                f"The descent has no limit at k = inf: learning_rate={self.learning_rate:.6g} is not below "
+                f"2 / L = {2.0 / self.spectrum.largest:.6g}. Use a smaller step, or a finite k."
+            )
+
+    def _unscaled(self, theta: Array) -> tuple[Array, Array]:
+        weights, level = (theta[:-1], theta[-1]) if self.settings.fit_intercept else (theta, 0.0 * self.level)
+        coef, intercept = self.scaling.unscale(weights, level)
+        if not self.settings.fit_intercept:
+            return (coef[:, 0] if self.single else coef.T), np.zeros(()) if self.single else np.zeros(len(self.level))
+        intercept = intercept + self.level
+        return (coef[:, 0], intercept[0]) if self.single else (coef.T, intercept)
+
+    def _of_positions(self, k: Any, read: Callable[[Array], Any]) -> Any:
+        def each(ks: Array, odd: npt.NDArray[np.bool_]) -> Any:
+            return np.array([read(theta) for theta in self._positions(ks, odd)])
+
+        return self._of_steps(k, each)
+
+    def _of_sums(self, k: Any, sums: PowerSum, finish: Callable[[Array], Array]) -> Any:
+        def each(ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
+            with np.errstate(over="ignore"):
+                return finish(np.exp(2.0 * times(ks[:, None], sums.logs)) @ sums.coefficients)
+
+        return self._of_steps(k, each)
+
+    def _of_steps(self, k: Any, each: Callable[[Array, npt.NDArray[np.bool_]], Any]) -> Any:
+        """Call ``each`` with float k and their parities, some k at a time."""
+        ks, odd = _as_steps(k)
+        size = max(1, CHUNK // (1 + self.spectrum.vectors.shape[0] * (1 + len(self.level))))
+        parts = [each(ks[i : i + size], odd[i : i + size]) for i in range(0, len(ks), size)]
+        result = np.concatenate(parts) if parts else np.empty(0)
+        return result[0] if np.ndim(k) == 0 else result
+
+
+def _as_steps(k: Any) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Return k as floats, and which are odd: past 2^53 a float no longer tells."""
+    if isinstance(k, np.ndarray) and k.dtype.kind in "iu":
+        values, valid, odd = k.ravel(), bool((k >= 0).all()), k.ravel() % 2 == 1
+    else:
+        values = [k] if np.ndim(k) == 0 else list(k)
+        valid = all(value >= 0 and (value == np.inf or int(value) == value) for value in values)
+        odd = np.array([bool(valid and value != np.inf and int(value) % 2) for value in values], dtype=bool)
+    if not valid:
+        raise ValueError(f"k must be an integer >= 0 or inf, or an array of them; got {k!r}.")
+    return np.array([as_float(value) for value in values]) if isinstance(values, list) else values.astype(float), odd

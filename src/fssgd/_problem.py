@@ -1,0 +1,222 @@
+"""What a backend is given, and what it hands back.
+
+Row i of the weighted design is ``sqrt(s_i / S) [z_i, 1]`` and its target ``sqrt(s_i / S) (y_i - ybar)``,
+so that with theta = (W, b - ybar)
+
+    F(theta) = ||A theta - T||^2 + alpha ||W||^2,     grad F = 2 A' (A theta - T) + 2 alpha (W, 0),
+
+whatever the weights, the scaling and the intercept. Without an intercept there is no last column and
+no ybar. A sparse design is left uncentred: ``A = matrix - last_column offset'``.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from fssgd._path import GradientPath
+from fssgd._scaling import Scaling
+
+Array = npt.NDArray[np.floating[Any]]
+Monitor = Callable[[int, Array], bool]
+MAX_CHUNKS = 100
+
+
+class Status(enum.Enum):
+    """Why a descent ended; each value is a sentence that says what to change, if anything."""
+
+    CONVERGED = "The gradient norm reached the tolerance."
+    MAX_ITER = "max_iter steps were taken before the gradient norm reached the tolerance: raise max_iter, the step or tol."
+    DIVERGED = "The loss rose by more than rounding explains: the step is too large for this data; lower learning_rate."
+    STOPPED = "A callback asked to stop."
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The weighted rows of a problem, built when first asked for.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (n_samples, n_features)
+        In the user's units, float64 or float32.
+    y : ndarray of shape (n_samples, n_outputs)
+    weight : ndarray of shape (n_samples,) or None
+    scaling : Scaling
+    level : ndarray of shape (n_outputs,)
+        Weighted mean of y, or zeros without an intercept.
+    fit_intercept : bool
+    """
+
+    X: Any
+    y: Array
+    weight: npt.NDArray[np.float64] | None
+    scaling: Scaling
+    level: npt.NDArray[np.float64]
+    fit_intercept: bool
+
+    @cached_property
+    def root_share(self) -> npt.NDArray[np.float64]:
+        """sqrt(s_i / S), of shape (n_samples, 1)."""
+        n_samples = self.X.shape[0]
+        if self.weight is None:
+            return np.full((n_samples, 1), np.sqrt(1.0 / n_samples))
+        return np.sqrt(self.weight / self.weight.sum())[:, None]
+
+    @cached_property
+    def offset(self) -> Array | None:
+        """What a sparse design still has to be centred by, of shape (n_features,); None for a dense one."""
+        if not (sp.issparse(self.X) and self.fit_intercept and self.scaling.mean.any()):
+            return None
+        return np.asarray(self.scaling.mean / self.scaling.scale, dtype=self.X.dtype)
+
+    @cached_property
+    def matrix(self) -> Any:
+        """The design, of shape (n_samples, n_features + fit_intercept), in the dtype of X; CSR or Fortran-ordered."""
+        dtype, share = self.X.dtype, self.root_share
+        if sp.issparse(self.X):
+            left, right = sp.diags_array(share[:, 0]), sp.diags_array(1.0 / self.scaling.scale)
+            scaled = left @ sp.csr_array(self.X) @ right
+            return sp.csr_array(sp.hstack([scaled, share]) if self.fit_intercept else scaled, dtype=dtype)
+        n_samples, n_features = self.X.shape
+        matrix = np.empty((n_samples, n_features + self.fit_intercept), dtype=dtype, order="F")
+        for start in range(0, n_samples, 4096):  # a block at a time: float64 arithmetic without a float64 copy
+            part = slice(start, start + 4096)
+            matrix[part, :n_features] = (self.X[part] - self.scaling.mean) / self.scaling.scale * share[part]
+        if self.fit_intercept:
+            matrix[:, n_features:] = share
+        return matrix
+
+    @cached_property
+    def targets(self) -> Array:
+        """T, of shape (n_samples, n_outputs), in the dtype of X."""
+        return np.asarray((self.y - self.level) * self.root_share, dtype=self.X.dtype)
+
+    def forward(self, theta: Array) -> Array:
+        """A theta, of shape (n_samples, n_outputs)."""
+        if self.offset is not None:
+            theta = np.vstack([theta[:-1], theta[-1] - self.offset @ theta[:-1]])
+        return np.asarray(self.matrix @ theta)
+
+    def backward(self, residual: Array) -> Array:
+        """A' residual, of shape (n_parameters, n_outputs)."""
+        result = np.asarray(self.matrix.T @ residual)
+        if self.offset is not None:
+            result[:-1] -= np.outer(self.offset, result[-1])
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A least-squares problem in the coordinates of the descent, and how to descend.
+
+    Parameters
+    ----------
+    start : ndarray of shape (n_parameters, n_outputs)
+        theta_0; the intercept, if there is one, comes last and is counted from the mean of y.
+    learning_rate : float
+        The step, already resolved.
+    max_iter : int or inf
+    threshold : float or None
+        Stop at the first k with ||grad F_k|| <= threshold; None runs all the steps.
+    alpha : float
+        Penalty on W.
+    fit_intercept : bool
+    curvature : float
+        L, the largest eigenvalue of the Hessian of F, or an upper bound of it.
+    target_size : float
+        Root of the mean square of the targets, in the units of y.
+    dtype : dtype
+        Precision of the data and of the steps.
+    rows : Rows or None
+        The data; None where only its moments are known.
+    path : GradientPath or None
+        The closed form, where min(n_samples, n_features) is small enough for one.
+    """
+
+    start: npt.NDArray[np.float64]
+    learning_rate: float
+    max_iter: int | float
+    threshold: float | None
+    alpha: float
+    fit_intercept: bool
+    curvature: float
+    target_size: float
+    dtype: np.dtype[Any]
+    rows: Rows | None = None
+    path: GradientPath | None = None
+
+    @property
+    def data(self) -> Rows:
+        """The rows, for a backend that steps over them."""
+        if self.rows is None:
+            raise ValueError("Only the moments of the data are known: a stepping backend needs its rows. Use backend='spectral'.")
+        return self.rows
+
+    def penalty(self, theta: Array) -> Array:
+        """alpha (W, 0), of the shape of theta."""
+        pulled = self.alpha * theta
+        if self.fit_intercept:
+            pulled[-1] = 0
+        return np.asarray(pulled, dtype=self.dtype)
+
+    def loss(self, theta: Array) -> float:
+        """F(theta)."""
+        residual = self.data.forward(theta) - self.data.targets
+        return float(np.vdot(residual, residual) + np.vdot(theta, self.penalty(theta)))
+
+    def gradient(self, theta: Array) -> Array:
+        """grad F(theta), of the shape of theta."""
+        residual = self.data.forward(theta) - self.data.targets
+        return 2 * (self.data.backward(residual) + self.penalty(theta))
+
+    def highest_loss(self, lowest: float, theta: Array) -> float:
+        """Return the largest computed F that rounding explains at theta, once F was ``lowest``.
+
+        With d = 8 eps (rms(T) + sqrt(L / 2) ||theta||), the error of a residual's norm, that is
+        ``lowest + 4 d sqrt(lowest) + d^2``. Above it, the loss has risen.
+        """
+        eps = float(np.finfo(self.dtype).eps)
+        size = float(np.linalg.norm(np.asarray(theta, dtype=np.float64)))
+        d = 8.0 * eps * (self.target_size + float(np.sqrt(self.curvature / 2.0)) * size)
+        return lowest + 4.0 * d * float(np.sqrt(lowest)) + d * d
+
+    def chunk_ends(self) -> Iterator[int]:
+        """Yield the steps after which a stepping backend reports: at most 100, equally spaced."""
+        size = -(-int(self.max_iter) // MAX_CHUNKS)
+        return iter([*range(size, int(self.max_iter), size), int(self.max_iter)] if self.max_iter else [])
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The iterate a backend stopped at.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (n_parameters, n_outputs)
+    n_iter : int or inf
+        Steps taken.
+    status : Status
+    loss : float
+        F at theta.
+    gradient_norm : float
+        ||grad F|| at theta.
+    loss_curve : ndarray of shape (n_iter + 1,) or None
+        F at iterates 0..n_iter; None where ``path`` gives it.
+    path : GradientPath or None
+        The closed form that theta came from.
+    """
+
+    theta: Array
+    n_iter: int | float
+    status: Status
+    loss: float
+    gradient_norm: float
+    loss_curve: npt.NDArray[np.float64] | None = None
+    path: GradientPath | None = None

@@ -1,0 +1,169 @@
+"""The loss in the eigenbasis of its Hessian.
+
+F is a quadratic of theta = (W, b), so with H = V diag(h) V' and gamma = V' grad F(theta_0)
+
+    F(theta) = F_min + sum_j ||gamma_j + h_j v_j' (theta - theta_0)||^2 / (2 h_j).
+
+In the coordinates of the descent a feature has variance ``C_jj`` and mean ``mu_j``, and with an
+intercept H = 2 [[C + mu mu' + alpha I, mu], [mu', 1]]. Targets are counted from their mean, and b
+from there, which leaves the descent as it is and makes every number independent of their offset.
+
+Two routes lead to the same numbers: eigenvectors of H from the scatter matrix, whose small eigenvalues
+are known to eps * h_max; and singular vectors of a square root of H, known to eps * sqrt(h h_max).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from fssgd._moments import Moments
+from fssgd._scaling import Scaling
+from fssgd._settings import Settings
+
+Array = npt.NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """F seen from ``start``, one row an eigenvector.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (n_modes,)
+        h_j >= 0; exactly 0 where the data does not reach. Modes in the null space may be absent.
+    vectors : ndarray of shape (n_parameters, n_modes)
+        v_j, the intercept last.
+    curvature : ndarray of shape (n_modes,)
+        v_j' M v_j, the part of h_j that comes from the data and not from the penalty.
+    gradient : ndarray of shape (n_modes, n_outputs)
+        gamma_j; exactly 0 where h_j is.
+    start : ndarray of shape (n_parameters, n_outputs)
+        theta_0, with b counted from the mean of y if there is an intercept.
+    minimum : float
+        F_min.
+    accurate : bool
+        Whether it comes from a root.
+    """
+
+    eigenvalues: Array
+    vectors: Array
+    curvature: Array
+    gradient: Array
+    start: Array
+    minimum: float
+    accurate: bool
+
+    @property
+    def largest(self) -> float:
+        """L = lambda_max(H); 0 if F is constant."""
+        return float(self.eigenvalues.max(initial=0.0))
+
+    @property
+    def condition_number(self) -> float:
+        """Ratio of the largest to the smallest eigenvalue that is not null."""
+        positive = self.eigenvalues[self.eigenvalues > 0]
+        return float(positive.max() / positive.min()) if len(positive) else 1.0
+
+    @property
+    def steepest(self) -> Array:
+        """Eigenvector of L, of shape (n_parameters,)."""
+        return self.vectors[:, int(np.argmax(self.eigenvalues))]
+
+
+def decompose(moments: Moments, scaling: Scaling, settings: Settings, start: Array) -> Spectrum:
+    """Decompose F, by the root of the moments where they carry one."""
+    mu = (moments.mean_x - scaling.mean) / scaling.scale
+    route = _from_root if moments.accurate else _from_scatter
+    return route(moments, scaling, mu, settings.fit_intercept, settings.alpha, start)
+
+
+def _from_scatter(
+    moments: Moments, scaling: Scaling, mu: Array, fit_intercept: bool, alpha: float, start: Array
+) -> Spectrum:
+    p, total = moments.n_features, moments.weight_sum
+    data = moments.scatter_xx / (0.5 * total * np.outer(scaling.scale, scaling.scale))
+    slope = moments.scatter_xy / (0.5 * total * scaling.scale[:, None])
+    height = float(np.trace(moments.scatter_yy)) / total
+    coupled = bool(mu.any())
+    if coupled:
+        data += 2.0 * np.outer(mu, mu)
+    if not fit_intercept:
+        slope += 2.0 * np.outer(mu, moments.mean_y)
+        height += float(moments.mean_y @ moments.mean_y)
+    elif coupled:
+        data = np.block([[data, 2.0 * mu[:, None]], [2.0 * mu, 2.0]])
+        slope = np.vstack([slope, np.zeros((1, slope.shape[1]))])
+    penalty = np.zeros(len(data))
+    penalty[:p] = 2.0 * alpha
+    h, vectors = np.linalg.eigh(data + np.diag(penalty) if alpha else data)
+    null = h <= len(h) * EPS * h[-1]
+    h[null] = 0.0
+    curvature = h - penalty @ (vectors * vectors) if alpha else h
+    slope = vectors.T @ slope
+    slope[null] = 0.0
+    gradient = h[:, None] * (vectors.T @ start[: len(data)]) - slope
+    safe = np.where(null, 1.0, h)
+    minimum = max(height - float(((slope * slope).sum(axis=1) / (2.0 * safe)).sum()), 0.0)
+    if fit_intercept and not coupled:  # b is an eigenvector of its own, kept exactly apart
+        h, curvature = np.append(h, 2.0), np.append(curvature, 2.0)
+        vectors = scipy.linalg.block_diag(vectors, 1.0)
+        gradient = np.vstack([gradient, 2.0 * start[p:]])
+    return Spectrum(h, vectors, np.maximum(curvature, 0.0), gradient, start, minimum, False)
+
+
+def _from_root(
+    moments: Moments, scaling: Scaling, mu: Array, fit_intercept: bool, alpha: float, start: Array
+) -> Spectrum:
+    p, n_outputs = start.shape[0] - fit_intercept, start.shape[1]
+    rows = moments.root_x / (np.sqrt(moments.weight_sum) * scaling.scale)
+    targets = moments.root_y / np.sqrt(moments.weight_sum)
+    coupled = bool(mu.any())
+    if coupled:
+        rows = np.vstack([rows, mu])
+        targets = np.vstack([targets, np.zeros((1, n_outputs)) if fit_intercept else moments.mean_y])
+    basis, weights = None, start[:p]
+    if len(rows) < p:  # everything happens in the span of the rows and of the start
+        span = np.vstack([rows, weights.T]) if weights.any() else rows
+        basis, _ = np.linalg.qr(span.T)
+        rows, weights = rows @ basis, basis.T @ weights
+    theta, size, shift = weights, rows.shape[1], 2.0 * alpha
+    if fit_intercept and coupled:
+        level = np.zeros((len(rows), 1))
+        level[-1] = 1.0
+        rows, theta = np.hstack([rows, level]), np.vstack([weights, start[p:]])
+        if alpha:  # b is not penalised: the penalty becomes rows of the root
+            rows = np.vstack([rows, np.sqrt(alpha) * np.eye(size, size + 1)])
+            targets = np.vstack([targets, np.zeros((size, n_outputs))])
+            shift = 0.0
+    left, sigma, vectors = scipy.linalg.svd(rows, full_matrices=bool(alpha) and len(rows) < rows.shape[1])
+    vectors = vectors.T
+    left = left[:, : len(sigma)]
+    null = sigma <= max(rows.shape) * EPS * sigma.max(initial=0.0)
+    sigma[null] = 0.0
+    reached = left.T @ targets
+    reached[null] = 0.0
+    missed = targets - left @ reached
+    sigma = np.append(sigma, np.zeros(vectors.shape[1] - len(sigma)))
+    reached = np.vstack([reached, np.zeros((vectors.shape[1] - len(reached), n_outputs))])
+    sigma, reached, vectors = sigma[::-1], reached[::-1], vectors[:, ::-1]
+    along = vectors.T @ theta
+    gradient = 2.0 * sigma[:, None] * (sigma[:, None] * along - reached) + shift * along
+    h = 2.0 * sigma**2 + shift
+    minimum = float((missed * missed).sum())
+    if shift:
+        minimum += float((shift / h) @ (reached * reached).sum(axis=1))
+    curvature = 2.0 * sigma**2
+    if alpha and not shift:
+        curvature = np.maximum(h - 2.0 * alpha * (vectors[:size] ** 2).sum(axis=0), 0.0)
+    if basis is not None:
+        vectors = np.vstack([basis @ vectors[:size], vectors[size:]])
+    if fit_intercept and not coupled:
+        h, curvature = np.append(h, 2.0), np.append(curvature, 2.0)
+        vectors = scipy.linalg.block_diag(vectors, 1.0)
+        gradient = np.vstack([gradient, 2.0 * start[p:]])
+    return Spectrum(h, vectors, curvature, gradient, start, minimum, True)

@@ -1,0 +1,85 @@
+"""Names of backends, each with where its class is and what to install for it; nothing is imported early."""
+
+from __future__ import annotations
+
+import importlib
+from typing import NamedTuple
+
+from fssgd.backends._base import Backend
+
+
+class _Entry(NamedTuple):
+    path: str
+    extra: str | None
+
+
+_registry: dict[str, _Entry] = {
+    "spectral": _Entry("fssgd.backends.spectral:Spectral", None),
+    "numpy": _Entry("fssgd.backends.numpy:NumPy", None),
+}
+
+
+def register_backend(name: str, path: str, extra: str | None = None, overwrite: bool = False) -> None:
+    """Make a backend known by name.
+
+    Parameters
+    ----------
+    name : str
+        What users pass as ``backend=``.
+    path : str
+        ``"module:Class"``, imported when the backend is first used. The class must be a
+        :class:`Backend` that needs no arguments.
+    extra : str, default=None
+        The pip requirement to name when the import fails, such as ``"fssgd[tensorflow]"``.
+    overwrite : bool, default=False
+        Replace an existing backend of this name.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken, is "auto", or ``path`` is not of the form "module:Class".
+    """
+    if name == "auto" or (name in _registry and not overwrite):
+        raise ValueError(f"A backend named {name!r} exists already: choose another name, or pass overwrite=True to replace a registered one.")
+    module, colon, attribute = path.partition(":")
+    if not (module and colon and attribute):
+        raise ValueError(f"path must look like 'module:Class', got {path!r}.")
+    _registry[name] = _Entry(path, extra)
+
+
+def available_backends() -> tuple[str, ...]:
+    """Return the names of the backends that can run here, in the order of their registration."""
+    names = []
+    for name in _registry:
+        try:
+            get_backend(name)
+        except ImportError:
+            continue
+        names.append(name)
+    return tuple(names)
+
+
+def get_backend(name: str) -> Backend:
+    """Return the backend of this name with its default settings.
+
+    Raises
+    ------
+    ValueError
+        If no backend has this name.
+    ImportError
+        If what it needs is not installed; the message is the pip command to run.
+    """
+    if name not in _registry:
+        raise ValueError(f"There is no backend {name!r}: use 'auto', one of {', '.join(map(repr, _registry))}, or a Backend instance.")
+    path, extra = _registry[name]
+    module, _, attribute = path.partition(":")
+    advice = f"pip install '{extra}'" if extra else f"install what {module!r} needs"
+    try:
+        backend = getattr(importlib.import_module(module), attribute)
+    except ImportError as error:
+        raise ImportError(f"The backend {name!r} could not be imported ({error}): {advice}.") from error
+    if not (isinstance(backend, type) and issubclass(backend, Backend)):
+        raise TypeError(f"{path!r}, registered as backend {name!r}, is not a subclass of fssgd.Backend.")
+    if not backend.is_available():
+        raise ImportError(f"The backend {name!r} needs a package that is not installed: {advice}.")
+    return backend()

@@ -1,0 +1,52 @@
+"""Gradient descent in NumPy: two products with the design matrix a step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fssgd._problem import Array, Monitor, Problem, Solution
+from fssgd.backends._base import Backend
+from fssgd.backends._host_loop import descend
+
+
+class NumPy(Backend):
+    """Vectorised stepping, dense or sparse, in the dtype of X.
+
+    A step costs two matrix products with the design and two passes over the residuals.
+    """
+
+    name = "numpy"
+
+    def solve(self, problem: Problem, monitor: Monitor) -> Solution:
+        """Step until a reason to stop holds; see :meth:`Backend.solve`."""
+        theta = problem.start.astype(problem.dtype)
+        if problem.data.offset is not None or problem.alpha:
+            return descend(problem, monitor, _general(problem), theta)
+        if theta.shape[1] == 1:
+            theta = theta[:, 0]
+        return descend(problem, monitor, _plain(problem, theta.shape), theta)
+
+
+def _plain(problem: Problem, shape: tuple[int, ...]):  # type: ignore[no-untyped-def]
+    """Return F and its gradient for a design that needs no correction: the fewest calls a step."""
+    design = problem.data.matrix
+    targets = problem.data.targets.reshape(-1, *shape[1:])
+    transposed = design.T
+
+    def evaluate(theta: Array) -> tuple[float, Array]:
+        residual = design.dot(theta)
+        residual -= targets
+        return np.vdot(residual, residual), 2 * transposed.dot(residual)
+
+    return evaluate
+
+
+def _general(problem: Problem):  # type: ignore[no-untyped-def]
+    data = problem.data
+
+    def evaluate(theta: Array) -> tuple[float, Array]:
+        residual = data.forward(theta) - data.targets
+        pull = problem.penalty(theta)
+        return np.vdot(residual, residual) + np.vdot(theta, pull), 2 * (data.backward(residual) + pull)
+
+    return evaluate

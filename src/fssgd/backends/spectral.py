@@ -1,0 +1,87 @@
+"""The closed form: no loop, one decomposition, any number of steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fssgd._decay import first_integer
+from fssgd._moments import Moments
+from fssgd._path import GradientPath
+from fssgd._problem import Monitor, Problem, Solution, Status
+from fssgd._refine import refined_limit
+from fssgd._spectrum import decompose
+from fssgd.backends._base import Backend
+
+EPS = float(np.finfo(np.float64).eps)
+ACCURACY = 1e-10
+
+
+class Spectral(Backend):
+    """Jump straight to the iterate at which stepping would stop.
+
+    The scatter matrix of the data serves while the error it leads to,
+    ``eps min(eta k L, cond(H))``, stays below 1e-10; past that the data is read once more and
+    decomposed by a blocked QR.
+    """
+
+    name = "spectral"
+    closed_form = True
+
+    def solve(self, problem: Problem, monitor: Monitor) -> Solution:
+        """Find the stopping step by bisection and evaluate the iterate there; see :meth:`Backend.solve`."""
+        if problem.path is None:
+            raise ValueError(
+                "backend='spectral' decomposes the moments of the data, which were not taken because both n_samples and "
+                "n_features are large: use backend='numpy', or 'auto' to have it chosen."
+            )
+        path = problem.path
+        k, status = stopping_step(problem, path)
+        if not path.spectrum.accurate and problem.rows is not None and _amplification(path, k) * EPS > ACCURACY:
+            path = _read_again(problem, path)
+            k, status = stopping_step(problem, path)
+        theta = path.position(k)
+        if path.spectrum.accurate and problem.rows is not None and path.settled_at(k):
+            theta = refined_limit(problem.rows, path, theta)
+        return Solution(theta, k, status, float(path.loss(k)), float(path.gradient_norm(k)), None, path)
+
+
+def stopping_step(problem: Problem, path: GradientPath) -> tuple[int | float, Status]:
+    """Return the step at which stepping would stop, and why."""
+    k, status = problem.max_iter, Status.MAX_ITER
+    if problem.threshold is not None:
+        converged = path.squared_gradient.first_below(problem.threshold**2)
+        if converged <= k:
+            k, status = converged, Status.CONVERGED
+    if not path.stable:
+        risen = _first_rise(problem, path)
+        if risen < k or (risen == k and status is Status.MAX_ITER):
+            k, status = risen, Status.DIVERGED
+    return k, status
+
+
+def _first_rise(problem: Problem, path: GradientPath) -> int | float:
+    """First k at which F exceeds what rounding explains, past the minimum of F."""
+    turn = path.excess_loss.turn()
+    if turn == np.inf:  # the modes that would grow are absent
+        return np.inf
+    lowest = float(path.loss(turn))
+
+    def risen(k: int) -> bool:
+        loss = path.loss(k)
+        return not (np.isfinite(loss) and loss <= problem.highest_loss(lowest, path.position(k)))
+
+    return first_integer(risen, int(turn))
+
+
+def _amplification(path: GradientPath, k: int | float) -> float:
+    growth = path.learning_rate * k * path.spectrum.largest if k else 0.0
+    condition = path.spectrum.condition_number if not (path.eigenvalues == 0).any() else np.inf
+    return min(growth, condition)
+
+
+def _read_again(problem: Problem, path: GradientPath) -> GradientPath:
+    rows = problem.data
+    moments = Moments.of_rows(rows.X, rows.y, rows.weight, accurate=True, feature_names=path.moments.feature_names)
+    return replace(path, moments=moments, spectrum=decompose(moments, path.scaling, path.settings, problem.start))
