@@ -7,7 +7,9 @@ from the origin have the block's mean subtracted first.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,12 +22,12 @@ Array = npt.NDArray[np.float64]
 
 BLOCK_ROWS = 4096
 HARMLESS = 100.0
-EPS = float(np.finfo(np.float64).eps)
+EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What a set of rows adds up to; exactly one of ``scatter`` and ``root`` is present.
+    """What a set of rows adds up to.
 
     Parameters
     ----------
@@ -35,28 +37,32 @@ class Sums:
         Sum of their weights.
     mean : ndarray of shape (n_columns,)
         Weighted means.
-    scatter : ndarray of shape (n_columns, n_columns) or None
-        Centred second moments.
-    root : ndarray of shape (n_rows, n_columns) or None
-        A matrix R with R'R the centred second moments and n_rows <= n_columns.
+    matrix : ndarray of shape (n_columns, n_columns), or (n_rows, n_columns) for a root
+        The centred second moments, or a matrix R with R'R equal to them and n_rows <= n_columns.
     constant : ndarray of shape (n_columns,) of bool
         Columns that hold one value only; their means are exact, their second moments exactly 0.
+    is_root : bool
+        Which of the two ``matrix`` is.
     chosen : bool
-        Whether the root was asked for, and not only shorter than the scatter matrix.
+        Whether the root was asked for, and not only smaller than the second moments.
     """
 
     n_samples: int
     weight: float
     mean: Array
-    scatter: Array | None
-    root: Array | None
+    matrix: Array
     constant: npt.NDArray[np.bool_]
+    is_root: bool = False
     chosen: bool = False
 
-    @property
+    @cached_property
     def squares(self) -> Array:
         """Diagonal of the second moments."""
-        return self.scatter.diagonal() if self.root is None else np.einsum("ij,ij->j", self.root, self.root)
+        return np.einsum("ij,ij->j", self.matrix, self.matrix) if self.is_root else self.matrix.diagonal()
+
+    def second_moments(self, rows: slice, columns: slice) -> Array:
+        """Return a block of the second moments."""
+        return self.matrix[:, rows].T @ self.matrix[:, columns] if self.is_root else self.matrix[rows, columns]
 
 
 def sums_of_rows(X: Any, y: Any, weight: Array | None, *, accurate: bool) -> Sums:
@@ -64,7 +70,9 @@ def sums_of_rows(X: Any, y: Any, weight: Array | None, *, accurate: bool) -> Sum
     if weight is not None and not weight.all():
         kept = weight > 0
         if not kept.any():
-            raise ValueError(f"All {len(weight)} sample weights are zero: at least one row must have a positive weight.")
+            raise ValueError(
+                f"All {len(weight)} sample weights are zero: at least one row must have a positive weight."
+            )
         assert_values_finite(X[~kept], y[~kept])
         X, y, weight = X[kept], y[kept], weight[kept]
     n_samples, n_columns = X.shape[0], X.shape[1] + y.shape[1]
@@ -79,7 +87,11 @@ def sums_of_rows(X: Any, y: Any, weight: Array | None, *, accurate: bool) -> Sum
             block = X[part].toarray() if sp.issparse(X) else X[part]
             block, targets = block.astype(np.float64, copy=False), y[part].astype(np.float64, copy=False)
             weights = None if weight is None else weight[part]
-            one = _root_of_block(block, targets, weights, accurate) if accurate or wide else _block(block, targets, weights)
+            one = (
+                _root_of_block(block, targets, weights, accurate)
+                if accurate or wide
+                else _block(block, targets, weights)
+            )
             total = one if total is None else merge_sums(total, one)
     assert total is not None
     return total
@@ -93,25 +105,30 @@ def merge_sums(a: Sums, b: Sums) -> Sums:
     constant = a.constant & b.constant & (delta == 0)
     between = delta * np.sqrt(a.weight * (b.weight / weight))
     n_samples, chosen = a.n_samples + b.n_samples, a.chosen and b.chosen
-    if chosen or (a.root is not None and b.root is not None and n_samples < len(mean) and not (a.chosen or b.chosen)):
-        root = _compress(np.vstack([a.root, b.root, between]))
-        return Sums(n_samples, weight, mean, None, root, constant, chosen)
-    scatter = _scatter(a) + _scatter(b)
+    if a.is_root and b.is_root and (chosen or n_samples < len(mean) and not (a.chosen or b.chosen)):
+        root = _compress(np.vstack([a.matrix, b.matrix, between]))
+        return Sums(n_samples, weight, mean, root, constant, True, chosen)
+    every = slice(None)
+    scatter = a.second_moments(every, every) + b.second_moments(every, every)
     scatter += np.outer(between, between)
-    return Sums(n_samples, weight, mean, scatter, None, constant)
+    return Sums(n_samples, weight, mean, scatter, constant)
 
 
 def check_finite(sums: Sums, X: Any, y: Any, names: Any = None) -> None:
     """Raise if a value was NaN or infinite, or if squares left the range of float64."""
     squares = sums.squares
-    if not np.isfinite(squares.sum()) or not np.isfinite(sums.mean.sum()):
+    if not math.isfinite(squares.sum() + sums.mean.sum()):
         assert_values_finite(X, y)
         unresolved, what = ~np.isfinite(squares), "overflow"
     else:
-        unresolved, what = (squares < np.finfo(np.float64).tiny) & ~sums.constant, "underflow"
+        unresolved, what = squares < TINY, "underflow"
+        unresolved &= ~sums.constant
         if not unresolved.any():
             return
-    labels = [*(names if names is not None else [f"x{j}" for j in range(X.shape[1])]), *(f"y{j}" for j in range(y.shape[1]))]
+    labels = [
+        *(names if names is not None else [f"x{j}" for j in range(X.shape[1])]),
+        *(f"y{j}" for j in range(y.shape[1])),
+    ]
     columns = ", ".join(str(labels[j]) for j in np.flatnonzero(unresolved)[:5])
     raise ValueError(
         f"The squared deviations of {columns} {what} float64: change the unit of these columns so that "
@@ -125,12 +142,8 @@ def assert_values_finite(X: Any, y: Any) -> None:
     assert_all_finite(y, input_name="y")
 
 
-def _scatter(sums: Sums) -> Array:
-    return sums.scatter if sums.root is None else sums.root.T @ sums.root
-
-
 def _compress(root: Array) -> Array:
-    return root if len(root) <= root.shape[1] else np.linalg.qr(root, mode="r")
+    return root if len(root) <= root.shape[1] else np.asarray(np.linalg.qr(root, mode="r"))
 
 
 def _block(X: Array, y: Array, weight: Array | None) -> Sums:
@@ -155,13 +168,12 @@ def _block(X: Array, y: Array, weight: Array | None) -> Sums:
         X, y, rest = X * spread, y * spread, np.zeros(X.shape[1])
         product = X.T @ X
     product -= total * np.outer(rest, rest)
-    cross = X.T @ y
-    scatter = np.block([[product, cross], [cross.T, y.T @ y]])
+    scatter = _assembled(product, X.T @ y, y.T @ y)
     mean = np.concatenate([mean, mean_y])
     constant = _settle_constants(values, mean, scatter.diagonal() / total)
     if constant.any():
         scatter[constant] = scatter[:, constant] = 0.0
-    return Sums(n_samples, total, mean, scatter, None, constant)
+    return Sums(n_samples, total, mean, scatter, constant)
 
 
 def _root_of_block(X: Array, y: Array, weight: Array | None, chosen: bool) -> Sums:
@@ -171,7 +183,7 @@ def _root_of_block(X: Array, y: Array, weight: Array | None, chosen: bool) -> Su
     rows[:, constant] = 0.0
     if weight is not None:
         rows *= np.sqrt(weight)[:, None]
-    return Sums(len(X), total, mean, None, _compress(rows), constant, chosen)
+    return Sums(len(X), total, mean, _compress(rows), constant, True, chosen)
 
 
 def _sparse_sums(X: Any, y: Array, weight: Array | None) -> Sums:
@@ -197,9 +209,16 @@ def _sparse_sums(X: Any, y: Array, weight: Array | None) -> Sums:
     low, high = (np.asarray(bound) for bound in min_max_axis(X, axis=0))
     constant = np.concatenate([low == high, (y == y[0]).all(axis=0)])
     mean = np.where(constant, np.concatenate([low, y[0]]), np.concatenate([mean, mean_y]))
-    scatter = np.block([[product, cross], [cross.T, (targets.T * weight) @ targets]])
+    scatter = _assembled(product, cross, (targets.T * weight) @ targets)
     scatter[constant] = scatter[:, constant] = 0.0
-    return Sums(n_samples, total, mean, scatter, None, constant)
+    return Sums(n_samples, total, mean, scatter, constant)
+
+
+def _assembled(xx: Array, xy: Array, yy: Array) -> Array:
+    p, d = len(xx), len(xx) + len(yy)
+    scatter = np.empty((d, d))
+    scatter[:p, :p], scatter[:p, p:], scatter[p:, :p], scatter[p:, p:] = xx, xy, xy.T, yy
+    return scatter
 
 
 def _centre(rows: Array, share: Array | None) -> tuple[Array, Array]:
@@ -219,6 +238,8 @@ def _settle_constants(values: tuple[Array, Array], mean: Array, variance: Array)
     """
     X, y = values
     constant = variance <= (4 * len(X) * EPS * mean) ** 2
+    if not constant.any():
+        return constant
     for j in np.flatnonzero(constant):
         column = X[:, j] if j < X.shape[1] else y[:, j - X.shape[1]]
         constant[j] = (column == column[0]).all()

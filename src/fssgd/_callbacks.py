@@ -40,9 +40,13 @@ class FitMonitor:
         ``X``, ``y`` and ``metadata`` as callbacks expect them.
     """
 
-    def __init__(self, estimator: Any, n_chunks: int, attributes: Callable[[Any], dict[str, Any]], data: dict[str, Any]) -> None:
+    def __init__(
+        self, estimator: Any, n_chunks: int, attributes: Callable[[Any], dict[str, Any]], data: dict[str, Any]
+    ) -> None:
         self._estimator, self._attributes, self._data = estimator, attributes, data
-        self._left, self._chunk, self._root = n_chunks, None, None
+        self._left = n_chunks
+        self._root: Any = None
+        self._chunk: Any = None
         if hasattr(estimator, "_init_callback_context"):
             self._root = estimator._init_callback_context(max_subtasks=n_chunks)
             self._root.call_on_fit_task_begin(estimator=estimator, **data)
@@ -73,7 +77,7 @@ class FitMonitor:
 
     def _end(self, attributes: Callable[[], dict[str, Any]]) -> bool:
         return bool(
-            self._chunk.call_on_fit_task_end(  # type: ignore[attr-defined]
+            self._chunk.call_on_fit_task_end(
                 estimator=self._estimator, reconstruction_attributes=attributes, **self._data
             )
         )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,30 +20,46 @@ Array = npt.NDArray[np.float64]
 def log_factors(steps: Array) -> Array:
     """Return ``log |1 - x|`` for x = eta h >= 0, exactly 0 at x = 2 and -inf at x = 1."""
     with np.errstate(divide="ignore"):
-        return np.where(steps < 1.0, np.log1p(-np.minimum(steps, 1.0)), np.log(np.maximum(steps - 1.0, 0.0)))
+        logs = np.log1p(-np.minimum(steps, 1.0))
+        over = steps > 1.0
+        return np.where(over, np.log(steps - 1.0, where=over, out=logs.copy()), logs) if over.any() else logs
 
 
 @dataclass(frozen=True, eq=False)
 class PowerSum:
-    """f(k), for non-negative coefficients c_j and log |a_j|; modes of coefficient 0 are dropped."""
+    """f(k), for non-negative coefficients c_j and log |a_j|."""
 
     coefficients: Array
     logs: Array
 
     @classmethod
     def of(cls, coefficients: Array, logs: Array) -> PowerSum:
-        """Keep the modes that matter."""
+        """Leave out the modes of coefficient 0, which must not grow."""
+        if len(logs) and logs.max() <= 0:
+            return cls(coefficients, logs)
         kept = coefficients > 0
         return cls(coefficients[kept], logs[kept])
 
     def at(self, k: int | float) -> float:
         """Return f(k); inf where it overflows."""
-        with np.errstate(over="ignore"):
-            return float(self.coefficients @ np.exp(2.0 * times(as_float(k), self.logs)))
+        if k == 0:
+            return float(self.coefficients.sum())
+        k = as_float(k)
+        if k == np.inf:
+            return np.inf if self.grows else float(self.coefficients[self.logs == 0].sum())
+        if self.grows:
+            with np.errstate(over="ignore"):
+                return float(self.coefficients @ np.exp(2.0 * k * self.logs))
+        return float(self.coefficients @ np.exp(2.0 * k * self.logs))
+
+    @cached_property
+    def grows(self) -> bool:
+        """Whether some |a_j| > 1."""
+        return bool(self.logs.max(initial=-1.0) > 0)
 
     def turn(self) -> int | float:
         """Return the smallest k at which f stops falling; inf if it falls for ever."""
-        if not (self.logs > 0).any():
+        if not self.grows:
             return np.inf
         largest = float(self.logs.max())  # powers are taken relative to it, so that none overflows
         with np.errstate(over="ignore"):
@@ -56,6 +74,8 @@ class PowerSum:
         """Return the first k >= 0 with f(k) <= bound; inf if there is none."""
         if self.at(0) <= bound:
             return 0
+        if self.at(1) <= bound:
+            return 1
         turn = self.turn()
         if self.at(turn) > bound:
             return np.inf
@@ -66,10 +86,11 @@ class PowerSum:
         coefficients, logs = self.coefficients[falling], 2.0 * self.logs[falling]
         room = (bound - float(self.coefficients[~falling].sum())) / len(coefficients)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            low = np.nanmax(np.log(bound / coefficients) / logs, initial=1.0)
-            high = np.nanmax(np.log(room / coefficients) / logs, initial=1.0) + 1.0 if room > 0 else np.inf
-        low = max(1, int(low) - 1) if np.isfinite(low) else 1
-        return first_integer(lambda k: self.at(k) <= bound, low, int(high) if np.isfinite(high) else None)
+            needed = np.nanmax(np.log(bound / coefficients) / logs, initial=1.0)
+            enough = np.nanmax(np.log(room / coefficients) / logs, initial=1.0) if room > 0 else np.inf
+        low = max(1, int(needed) - 1) if np.isfinite(needed) else 1
+        high = int(enough) + 1 if np.isfinite(enough) else None
+        return first_integer(lambda k: self.at(k) <= bound, low, high)
 
 
 def first_integer(holds: Callable[[int], bool], low: int = 0, high: int | None = None) -> int:
@@ -89,6 +110,8 @@ def first_integer(holds: Callable[[int], bool], low: int = 0, high: int | None =
 
 def times(k: Array | float, logs: Array) -> Array:
     """Return k logs, but 0 where either factor is, though the other be infinite."""
+    if isinstance(k, float) and 0.0 < k < np.inf:
+        return k * logs
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where((logs == 0) | (np.asarray(k) == 0), 0.0, k * logs)
 
@@ -99,3 +122,14 @@ def as_float(k: int | float) -> float:
         return float(k)
     except OverflowError:
         return float("inf")
+
+
+def as_steps(k: Any) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Return k as floats, and which are odd: past 2^53 a float no longer tells."""
+    if isinstance(k, np.ndarray) and k.dtype.kind in "iu" and (k >= 0).all():
+        return k.ravel().astype(np.float64), k.ravel() % 2 == 1
+    values = [k] if np.ndim(k) == 0 else list(k)
+    if not all(value >= 0 and (value == np.inf or int(value) == value) for value in values):
+        raise ValueError(f"k must be an integer >= 0 or inf, or an array of them; got {k!r}.")
+    odd = [value != np.inf and int(value) % 2 == 1 for value in values]
+    return np.array([as_float(value) for value in values]), np.array(odd, dtype=bool)

@@ -59,8 +59,8 @@ def convergence_message(problem: Problem, solution: Solution, path: GradientPath
     """Say how far the descent got, how many steps are missing, and what would need fewer."""
     threshold = problem.threshold or 0.0
     reached = (
-        f"Gradient descent took max_iter={solution.n_iter} steps to a gradient norm of {solution.gradient_norm:.6g}, above the "
-        f"{threshold:.6g} that tol={tol:g} asks for."
+        f"Gradient descent took max_iter={solution.n_iter} steps to a gradient norm of {solution.gradient_norm:.6g}, "
+        f"above the {threshold:.6g} that tol={tol:g} asks for."
     )
     if path is None:
         return f"{reached} Raise max_iter, tol, or learning_rate."
@@ -70,7 +70,7 @@ def convergence_message(problem: Problem, solution: Solution, path: GradientPath
     elif path.at_limit:
         more = (
             f"No number of steps is enough: learning_rate={path.learning_rate:.6g} is exactly the largest stable step, "
-            f"2 / L = {2.0 / path.spectrum.largest:.6g}, at which the steepest direction swings for ever; use a smaller one"
+            f"2 / L = {2.0 / path.spectrum.largest:.6g}, where the steepest direction swings for ever; take a smaller"
         )
     else:
         more = "At this step no number of them is enough"

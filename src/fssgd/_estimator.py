@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
@@ -10,18 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression
-from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
-from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions, validate_parameter_constraints
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from fssgd._callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
 from fssgd._errors import convergence_message, divergence_error
+from fssgd._model import LinearModel, after_closed_form
 from fssgd._moments import Moments
-from fssgd._path import GradientPath
-from fssgd._persistence import read_model, write_model
 from fssgd._problem import Problem, Solution, Status
 from fssgd._scaling import Scaling
 from fssgd._settings import Settings
@@ -29,10 +24,9 @@ from fssgd._survey import Survey, is_decomposable, survey_moments, survey_rows
 from fssgd.backends import Backend, get_backend
 
 Array = npt.NDArray[np.float64]
-CURVE_LIMIT = 10**6
 
 
-class LinearRegressorGD(CallbackSupportMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class LinearRegressorGD(CallbackSupportMixin, LinearModel):
     """Linear regression by fixed-step-size gradient descent, on a backend of your choice.
 
     Minimises, from zeros and with simultaneous updates of W and b,
@@ -151,7 +145,7 @@ class LinearRegressorGD(CallbackSupportMixin, MultiOutputMixin, RegressorMixin, 
         self.backend = backend
         self.warm_start = warm_start
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, coef_init: Any = None, intercept_init: Any = None
     ) -> LinearRegressorGD:
@@ -231,6 +225,7 @@ class LinearRegressorGD(CallbackSupportMixin, MultiOutputMixin, RegressorMixin, 
         self.n_features_in_ = moments.n_features
         return self._fit_moments(moments, moments.n_outputs == 1)
 
+    @after_closed_form
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearRegressorGD:
         """Take in more rows: afterwards the model is the one ``fit`` gives for all rows so far.
 
@@ -252,13 +247,10 @@ class LinearRegressorGD(CallbackSupportMixin, MultiOutputMixin, RegressorMixin, 
         """
         self._validate_params()
         started = hasattr(self, "coef_")
-        if started and not hasattr(self, "moments_"):
-            raise ValueError(
-                f"partial_fit cannot go on from a model that keeps no moments of its data (backend {self.backend_!r}, or loaded "
-                "from JSON): fit with backend='spectral', or start with partial_fit on a new estimator."
-            )
         X, y, weight = self._validated(X, y, sample_weight, reset=not started)
-        moments = Moments.of_rows(X, y.reshape(len(y), -1), weight, feature_names=getattr(self, "feature_names_in_", None))
+        moments = Moments.of_rows(
+            X, y.reshape(len(y), -1), weight, feature_names=getattr(self, "feature_names_in_", None)
+        )
         if started:
             if (y.ndim == 1) != (self.coef_.ndim == 1) or moments.n_outputs != self.moments_.n_outputs:
                 raise ValueError(
@@ -268,113 +260,10 @@ class LinearRegressorGD(CallbackSupportMixin, MultiOutputMixin, RegressorMixin, 
             moments = self.moments_ + moments
         return self._fit_moments(moments, y.ndim == 1, X.dtype)
 
-    def predict(self, X: Any) -> npt.NDArray[np.floating[Any]]:
-        """Predict ``X @ coef_ + intercept_``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
-        return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
-
-    @property
-    def loss_curve_(self) -> Array:
-        check_is_fitted(self)
-        curve = vars(self).get("_loss_curve")
-        if curve is None:
-            if self.n_iter_ > CURVE_LIMIT:
-                raise AttributeError(f"loss_curve_ would have {self.n_iter_} + 1 entries: use path_.loss(k) for the k you need.")
-            curve = self.path_.loss(np.arange(self.n_iter_ + 1))
-        return np.asarray(curve)
-
-    @property
-    def path_(self) -> GradientPath:
-        check_is_fitted(self)
-        if "moments_" not in vars(self):
-            raise AttributeError("path_ and what is computed from it exist after a closed-form fit only: use backend='spectral'.")
-        path = vars(self).get("_path")
-        if path is None:  # a pickle leaves it out: it follows from the moments
-            settings, theta = self._path_of
-            path = GradientPath.of(self.moments_, settings, start=lambda *_: theta, single=self.coef_.ndim == 1)
-            self._path = path
-        return path
-
-    def to_sklearn(self) -> LinearRegression:
-        """Return a plain scikit-learn LinearRegression that predicts the same.
-
-        Returns
-        -------
-        sklearn.linear_model.LinearRegression
-            With the same ``coef_`` and ``intercept_``, for tools that know that class only.
-        """
-        check_is_fitted(self)
-        model = LinearRegression(fit_intercept=self.fit_intercept)
-        model.coef_, model.intercept_, model.n_features_in_ = self.coef_.copy(), self.intercept_, self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            model.feature_names_in_ = self.feature_names_in_
-        return model
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model as JSON, atomically.
-
-        Moments, path and loss curve are not part of it; a Backend instance is saved as its name.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file to write; its folder must exist.
-        """
-        check_is_fitted(self)
-        params = self.get_params(deep=False)
-        params["backend"] = params["backend"] if isinstance(params["backend"], str) else params["backend"].name
-        names = ("coef", "intercept", "scaled_coef", "scaled_intercept", "mean", "scale")
-        names += ("n_iter", "learning_rate", "loss", "converged", "backend")
-        document = {name: getattr(self, f"{name}_") for name in names}
-        feature_names = getattr(self, "feature_names_in_", None)
-        write_model(path, {"params": params, **document, "feature_names": feature_names, "dtype": str(self.coef_.dtype)})
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> LinearRegressorGD:
-        """Read a model that :meth:`save` wrote. Runs no code from the file.
-
-        Parameters
-        ----------
-        path : str or path-like
-
-        Returns
-        -------
-        LinearRegressorGD
-
-        Raises
-        ------
-        ValueError
-            If the file is something else, or damaged.
-        """
-        document = read_model(path)
-        try:
-            model = cls(**document["params"])
-            model._validate_params()
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{path} is damaged: its params are not this estimator's ({error}).") from error
-        dtype = np.dtype(document.get("dtype", "float64"))
-        model.coef_ = document["coef"].astype(dtype)
-        model.intercept_ = document["intercept"].astype(dtype)[()]
-        model.scaled_coef_, model.scaled_intercept_ = document["scaled_coef"], document["scaled_intercept"][()]
-        model.mean_, model.scale_ = document["mean"], document["scale"]
-        model._level = np.zeros(model._weights().shape[1])
-        model._height = np.broadcast_to(document["scaled_intercept"], model._level.shape)
-        for name in ("n_iter", "learning_rate", "loss", "converged", "backend"):
-            setattr(model, f"{name}_", document[name])
-        model.n_features_in_ = len(model.mean_)
-        if document["feature_names"] is not None:
-            model.feature_names_in_ = np.array(document["feature_names"], dtype=object)
-        return model
+    def _validate_params(self) -> None:
+        """As BaseEstimator's, but for its look at the signature, which would be a tenth of a small fit."""
+        values = {name: getattr(self, name) for name in self._parameter_constraints}
+        validate_parameter_constraints(self._parameter_constraints, values, caller_name=type(self).__name__)
 
     def _settings(self) -> Settings:
         rate = self.learning_rate if self.learning_rate == "auto" else float(self.learning_rate)
@@ -403,7 +292,9 @@ class LinearRegressorGD(CallbackSupportMixin, MultiOutputMixin, RegressorMixin, 
             name = "spectral" if is_decomposable(X) else "numpy"
         backend = get_backend(name) if isinstance(name, str) else name
         if self.max_iter == np.inf and not backend.closed_form:
-            raise ValueError(f"max_iter=inf needs the closed form, but the backend is {backend.name!r}: use backend='spectral'.")
+            raise ValueError(
+                f"max_iter=inf needs the closed form, but the backend is {backend.name!r}: use backend='spectral'."
+            )
         return backend
 
     def _problem(self, survey: Survey, settings: Settings, dtype: Any) -> Problem:
@@ -430,7 +321,7 @@ class LinearRegressorGD(CallbackSupportMixin, MultiOutputMixin, RegressorMixin, 
         return self
 
     def _weights(self) -> Array:
-        return self.scaled_coef_[:, None] if self.scaled_coef_.ndim == 1 else self.scaled_coef_.T
+        return np.asarray(self.scaled_coef_.reshape(-1, self.scaled_coef_.shape[-1]).T)
 
     def _start(self, scaling: Scaling, level: Array, single: bool, coef_init: Any, intercept_init: Any) -> Array:
         """theta_0: as given, else where a warm start goes on from, else zeros; b is counted from level."""
@@ -439,19 +330,21 @@ class LinearRegressorGD(CallbackSupportMixin, MultiOutputMixin, RegressorMixin, 
             weights = self._weights()
             if weights.shape != shape:
                 raise ValueError(
-                    f"warm_start cannot go on from {weights.shape[0]} features and {weights.shape[1]} outputs to {shape[0]} and "
-                    f"{shape[1]}: fit a new estimator, or set warm_start=False."
+                    f"warm_start cannot go on from {weights.shape[0]} features and {weights.shape[1]} outputs to "
+                    f"{shape[0]} and {shape[1]}: fit a new estimator, or set warm_start=False."
                 )
             coef = weights / self.scale_[:, None]
             weights = weights * (scaling.scale / self.scale_)[:, None]
             height = self._height + (self._level - level) + (scaling.mean - self.mean_) @ coef
+        elif coef_init is None and intercept_init is None:
+            weights, height = np.zeros(shape), -level
         else:
             coef = _initial("coef_init", coef_init, shape[:1] if single else shape[::-1], shape)
             intercept = _initial("intercept_init", intercept_init, () if single else shape[1:], shape[1:])
             if intercept.any() and not self.fit_intercept:
                 raise ValueError("intercept_init was given, but fit_intercept=False: drop one of the two.")
             weights, height = scaling.rescale(coef, intercept - level)
-        return np.vstack([weights, height]) if self.fit_intercept else weights
+        return np.concatenate([weights, height[None]]) if self.fit_intercept else weights
 
     def _coefficients(self, survey: Survey, theta: Any, single: bool, dtype: Any) -> dict[str, Any]:
         """Fitted attributes of a model that stopped at theta."""
@@ -475,7 +368,9 @@ class LinearRegressorGD(CallbackSupportMixin, MultiOutputMixin, RegressorMixin, 
         if solution.status is Status.DIVERGED:
             worst = int(np.argmax(np.abs(survey.steepest)))
             names = [*getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]), "intercept"]
-            raise divergence_error(problem, solution, names[worst], exact=survey.path is not None, standardize=self.standardize)
+            raise divergence_error(
+                problem, solution, names[worst], exact=survey.path is not None, standardize=self.standardize
+            )
         for name, value in self._coefficients(survey, solution.theta, single, problem.dtype).items():
             setattr(self, name, value)
         height = solution.theta[-1] if self.fit_intercept else np.zeros(len(survey.level))
@@ -483,7 +378,7 @@ class LinearRegressorGD(CallbackSupportMixin, MultiOutputMixin, RegressorMixin, 
         self.n_iter_, self.loss_, self.learning_rate_ = solution.n_iter, solution.loss, problem.learning_rate
         self.converged_, self.backend_ = solution.status is Status.CONVERGED, backend
         for name in ("moments_", "_path", "_path_of", "_loss_curve"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         if solution.loss_curve is not None:
             self._loss_curve = solution.loss_curve
         if solution.path is not None:
@@ -493,16 +388,6 @@ class LinearRegressorGD(CallbackSupportMixin, MultiOutputMixin, RegressorMixin, 
             text = convergence_message(problem, solution, survey.path, self.tol)
             warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        state.pop("_path", None)
-        return state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
 
 def _initial(name: str, value: Any, expected: tuple[int, ...], shape: tuple[int, ...]) -> Array:
     """A starting value of the shape the fitted attribute has, as (n_features, n_outputs) or (n_outputs,)."""
@@ -511,5 +396,7 @@ def _initial(name: str, value: Any, expected: tuple[int, ...], shape: tuple[int,
     array = np.asarray(value, dtype=np.float64)
     if array.shape != expected or not np.isfinite(array).all():
         found = f"shape {array.shape}" if array.shape != expected else "a value that is not finite"
-        raise ValueError(f"{name} has {found}: expected finite numbers of shape {expected}, that of the fitted attribute.")
+        raise ValueError(
+            f"{name} has {found}: expected finite numbers of shape {expected}, that of the fitted attribute."
+        )
     return array.T.reshape(shape)

@@ -92,7 +92,13 @@ class Moments:
         """
         names = _get_feature_names(X)
         X, y = check_X_y(
-            X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False, multi_output=True, y_numeric=True
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            multi_output=True,
+            y_numeric=True,
         )
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -129,37 +135,33 @@ class Moments:
 
     @property
     def scatter_xx(self) -> Array:
-        if self.sums.root is not None:
-            return self.root_x.T @ self.root_x
-        return self.sums.scatter[: self.n_features, : self.n_features]
+        return self.sums.second_moments(*self._of("xx"))
 
     @property
     def scatter_xy(self) -> Array:
-        if self.sums.root is not None:
-            return self.root_x.T @ self.root_y
-        return self.sums.scatter[: self.n_features, self.n_features :]
+        return self.sums.second_moments(*self._of("xy"))
 
     @property
     def scatter_yy(self) -> Array:
-        if self.sums.root is not None:
-            return self.root_y.T @ self.root_y
-        return self.sums.scatter[self.n_features :, self.n_features :]
+        return self.sums.second_moments(*self._of("yy"))
 
     @property
     def accurate(self) -> bool:
-        return self.sums.root is not None
+        return self.sums.is_root
 
     @property
     def root_x(self) -> Array:
         """The columns of the root that belong to X, of shape (n_root_rows, n_features)."""
-        assert self.sums.root is not None
-        return self.sums.root[:, : self.n_features]
+        return self.sums.matrix[:, : self.n_features]
 
     @property
     def root_y(self) -> Array:
         """The columns of the root that belong to y, of shape (n_root_rows, n_outputs)."""
-        assert self.sums.root is not None
-        return self.sums.root[:, self.n_features :]
+        return self.sums.matrix[:, self.n_features :]
+
+    def _of(self, block: str) -> list[slice]:
+        p = self.n_features
+        return [slice(None, p) if side == "x" else slice(p, None) for side in block]
 
     @property
     def variance_x(self) -> Array:

@@ -17,8 +17,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._decay import PowerSum, as_float, log_factors, times
+from fssgd._decay import PowerSum, as_float, as_steps, log_factors, times
 from fssgd._moments import Moments
+from fssgd._reference import Reference
 from fssgd._scaling import Scaling
 from fssgd._settings import Settings
 from fssgd._spectrum import Spectrum, decompose
@@ -38,37 +39,6 @@ def _zeros(settings: Settings) -> Locate:
         return theta
 
     return locate
-
-
-@dataclass(frozen=True, eq=False)
-class Reference:
-    """What tolerances are relative to; neither depends on where a descent starts.
-
-    Parameters
-    ----------
-    gradient : float
-        G = ||grad F|| at W = 0 and the best constant b (b = 0 without an intercept).
-    loss : float
-        F there. For constant targets, where it would be 0, their mean square.
-    """
-
-    gradient: float
-    loss: float
-
-    @classmethod
-    def of(cls, moments: Moments, scaling: Scaling, fit_intercept: bool) -> Reference:
-        """Read G and F off the moments."""
-        slope = moments.scatter_xy / moments.weight_sum
-        loss, level = float(moments.variance_y.sum()), float(moments.mean_y @ moments.mean_y)
-        if not fit_intercept:
-            slope = slope + np.outer(moments.mean_x, moments.mean_y)
-        if not fit_intercept or loss == 0.0:
-            loss += level
-        return cls(2.0 * float(np.linalg.norm(slope / scaling.scale[:, None])), loss)
-
-    def threshold(self, tol: float, curvature: float, eps: float = EPS) -> float:
-        """Return the gradient norm at which tol is met: at least what the dtype resolves."""
-        return max(tol * self.gradient, 100.0 * eps * float(np.sqrt(2.0 * curvature * self.loss)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +170,14 @@ class GradientPath:
     def _factors(self) -> Array:
         """x_j = eta h_j; within rounding of 2 it is 2, the limit of stability itself."""
         steps = self.learning_rate * self.eigenvalues
-        return np.where(np.abs(steps - 2.0) <= 8.0 * len(steps) * EPS, 2.0, steps)
+        if self._largest_factor > 1.5:
+            steps[np.abs(steps - 2.0) <= 8.0 * len(steps) * EPS] = 2.0
+        return steps
+
+    @cached_property
+    def _largest_factor(self) -> float:
+        x = self.learning_rate * self.spectrum.largest
+        return 2.0 if abs(x - 2.0) <= 8.0 * len(self.eigenvalues) * EPS else x
 
     @cached_property
     def _logs(self) -> Array:
@@ -209,33 +186,43 @@ class GradientPath:
     @cached_property
     def squared_gradient(self) -> PowerSum:
         """||grad F_k||^2 as a sum of powers."""
-        return PowerSum.of((self.spectrum.gradient**2).sum(axis=1), self._logs)
+        return PowerSum.of(self._squares, self._logs)
 
     @cached_property
     def excess_loss(self) -> PowerSum:
         """F_k - F_min as a sum of powers."""
+        return PowerSum.of(0.5 * self._squares * self._inverses, self._logs)
+
+    @cached_property
+    def _squares(self) -> Array:
+        return np.asarray(np.einsum("ij,ij->i", self.spectrum.gradient, self.spectrum.gradient))
+
+    @cached_property
+    def _inverses(self) -> Array:
+        """1 / h_j, and 0 in the null space, where gamma is 0 too."""
         h = self.eigenvalues
-        return PowerSum.of((self.spectrum.gradient**2).sum(axis=1) / np.where(h > 0, 2.0 * h, 1.0), self._logs)
+        return np.divide(1.0, h, out=np.zeros_like(h), where=h > 0)
 
     @property
     def stable(self) -> bool:
         """Whether learning_rate <= 2 / L."""
-        return bool(self._factors.max(initial=0.0) <= 2.0)
+        return self._largest_factor <= 2.0
 
     @property
     def at_limit(self) -> bool:
         """Whether learning_rate is 2 / L, to rounding."""
-        return bool(self._factors.max(initial=0.0) == 2.0)
+        return self._largest_factor == 2.0
 
     def position(self, k: int | float) -> Array:
         """Return theta_k, of shape (n_parameters, n_outputs), with b counted from ``level``."""
-        return self._positions(*_as_steps(k))[0]
+        self._refuse_limit(np.inf == k)
+        return self._move(self._phi(as_float(k), bool(k != np.inf and k % 2)))
 
     def settled_at(self, k: int | float) -> bool:
         """Whether iterate k is the limit, to rounding."""
         return self.stable and self.excess_loss.at(k) <= EPS**2 * self.excess_loss.at(0)
 
-    def coef(self, k: Any) -> Array:
+    def coef(self, k: Any) -> Any:
         """Coefficients in the user's units after k steps.
 
         Parameters
@@ -269,7 +256,7 @@ class GradientPath:
 
         ``df(k) = sum_j phi_k(h_j) v_j' M v_j`` with ``M = 2/S [Z 1]' D [Z 1]``; a float or (n_k,).
         """
-        return self._of_steps(k, lambda ks, odd: self._phi(ks, odd) @ self.spectrum.curvature)
+        return self._of_steps(k, lambda ks, odd: self._phi(ks[:, None], odd[:, None]) @ self.spectrum.curvature)
 
     def gcv(self, k: Any) -> Any:
         """Generalised cross-validation ``(RSS_k / n) / (1 - df(k) / n)^2``; a float or (n_k,).
@@ -290,7 +277,7 @@ class GradientPath:
                 p = len(self.scaling.scale)
                 weights = self._positions(ks, odd)[:, :p]
                 error = np.maximum(error - self.settings.alpha * (weights**2).sum(axis=(1, 2)), 0.0)
-            return error / self._residual_share(ks, odd) ** 2
+            return np.asarray(error / self._residual_share(ks, odd) ** 2)
 
         return self._of_steps(k, score)
 
@@ -304,39 +291,39 @@ class GradientPath:
             raise ValueError(f"tol must be a non-negative number, got {tol!r}.")
         return self.squared_gradient.first_below(self.reference.threshold(tol, self.spectrum.largest) ** 2)
 
-    def _phi(self, ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
-        """phi_k(h_j), of shape (n_k, n_modes); 0 in the null space, where gamma is 0 too."""
-        h, x = self.eigenvalues, self._factors
+    def _phi(self, ks: Array | float, odd: npt.NDArray[np.bool_] | bool) -> Array:
+        """phi_k(h_j), of shape (n_modes,), or (n_k, n_modes) for ks and odd of shape (n_k, 1)."""
         with np.errstate(invalid="ignore", over="ignore"):
-            shrinking = -np.expm1(times(ks[:, None], self._logs))
-            swinging = 1.0 - self._signs(odd) * np.exp(times(ks[:, None], self._logs))
-        lifted = np.where(x < 1.0, shrinking, swinging) / np.where(h > 0, h, 1.0)
-        lifted[:, h == 0] = 0.0
-        lifted[ks == 0] = 0.0
-        return lifted
+            logs = times(ks, self._logs)
+            reached = -np.expm1(logs)  # 1 - a^k, without cancelling
+            if self._largest_factor > 1.0:
+                reached = np.where((self._factors > 1.0) & odd, 1.0 + np.exp(logs), reached)
+            return np.asarray(reached * self._inverses)
+
+    def _move(self, phi: Array) -> Array:
+        """theta_k, with the leading axes of phi."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            moved = phi[..., None] * self.spectrum.gradient
+            if not self.stable:
+                moved[..., self._squares == 0, :] = 0.0
+            return np.asarray(self.spectrum.start - self.spectrum.vectors @ moved)
 
     def _residual_share(self, ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
         """1 - df(k) / n as a sum of terms that are positive while the step is stable."""
         h, curvature = self.eigenvalues, self.spectrum.curvature
         seen = h > 0
         share = np.where(seen, curvature / np.where(seen, h, 1.0), 0.0)
-        powers = self._signs(odd) * np.exp(times(ks[:, None], self._logs))
+        powers = np.exp(times(ks[:, None], self._logs))
+        powers = np.where((self._factors > 1.0) & odd[:, None], -powers, powers)
         left = (1.0 - share)[seen].sum() + powers[:, seen] @ share[seen]
         return np.asarray((self.moments.n_samples - int(seen.sum()) + left) / self.moments.n_samples)
 
-    def _signs(self, odd: npt.NDArray[np.bool_]) -> Array:
-        return np.where((self._factors > 1.0) & odd[:, None], -1.0, 1.0)
-
     def _positions(self, ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
-        if not self.stable or self.at_limit:
-            self._refuse_limit(ks)
-        with np.errstate(invalid="ignore", over="ignore"):
-            moved = self._phi(ks, odd)[:, :, None] * self.spectrum.gradient
-            moved[:, (self.spectrum.gradient == 0).all(axis=1)] = 0.0
-            return self.spectrum.start - self.spectrum.vectors @ moved
+        self._refuse_limit(bool(np.isinf(ks).any()))
+        return self._move(self._phi(ks[:, None], odd[:, None]))
 
-    def _refuse_limit(self, ks: Array) -> None:
-        if np.isinf(ks).any():
+    def _refuse_limit(self, wanted: bool) -> None:
+        if wanted and (not self.stable or self.at_limit):
             raise ValueError(
                 f"The descent has no limit at k = inf: learning_rate={self.learning_rate:.6g} is not below "
                 f"2 / L = {2.0 / self.spectrum.largest:.6g}. Use a smaller step, or a finite k."
@@ -365,21 +352,8 @@ class GradientPath:
 
     def _of_steps(self, k: Any, each: Callable[[Array, npt.NDArray[np.bool_]], Any]) -> Any:
         """Call ``each`` with float k and their parities, some k at a time."""
-        ks, odd = _as_steps(k)
+        ks, odd = as_steps(k)
         size = max(1, CHUNK // (1 + self.spectrum.vectors.shape[0] * (1 + len(self.level))))
         parts = [each(ks[i : i + size], odd[i : i + size]) for i in range(0, len(ks), size)]
         result = np.concatenate(parts) if parts else np.empty(0)
         return result[0] if np.ndim(k) == 0 else result
-
-
-def _as_steps(k: Any) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Return k as floats, and which are odd: past 2^53 a float no longer tells."""
-    if isinstance(k, np.ndarray) and k.dtype.kind in "iu":
-        values, valid, odd = k.ravel(), bool((k >= 0).all()), k.ravel() % 2 == 1
-    else:
-        values = [k] if np.ndim(k) == 0 else list(k)
-        valid = all(value >= 0 and (value == np.inf or int(value) == value) for value in values)
-        odd = np.array([bool(valid and value != np.inf and int(value) % 2) for value in values], dtype=bool)
-    if not valid:
-        raise ValueError(f"k must be an integer >= 0 or inf, or an array of them; got {k!r}.")
-    return np.array([as_float(value) for value in values]) if isinstance(values, list) else values.astype(float), odd

@@ -14,7 +14,18 @@ from fssgd._atomic import write_atomically
 
 FORMAT, VERSION = "fssgd.LinearRegressorGD", 1
 ARRAYS = ("coef", "intercept", "scaled_coef", "scaled_intercept", "mean", "scale")
-KEYS = {"format", "version", "params", *ARRAYS, "n_iter", "learning_rate", "loss", "converged", "backend", "feature_names"}
+KEYS = {
+    "format",
+    "version",
+    "params",
+    *ARRAYS,
+    "n_iter",
+    "learning_rate",
+    "loss",
+    "converged",
+    "backend",
+    "feature_names",
+}
 
 
 def write_model(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
@@ -40,8 +51,8 @@ def read_model(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(f"{path} is not a saved model: expected format {FORMAT!r}, found {found!r}.")
     if document.get("version") != VERSION:
         raise ValueError(
-            f"{path} was saved in version {document.get('version')!r} of the format, and this release reads version {VERSION}: "
-            "load it with the release that wrote it."
+            f"{path} was saved in version {document.get('version')!r} of the format, and this release reads version "
+            f"{VERSION}: load it with the release that wrote it."
         )
     if missing := KEYS - document.keys():
         raise ValueError(f"{path} is damaged: {', '.join(sorted(missing))} missing. Save the model again.")
@@ -73,7 +84,9 @@ def _check(document: dict[str, Any]) -> None:
     document["n_iter"] = _number(document["n_iter"])
     for name in ("learning_rate", "loss"):
         document[name] = float(_numbers(name, document[name]))
-    if not (document["n_iter"] >= 0 and isinstance(document["converged"], bool) and isinstance(document["backend"], str)):
+    if not (
+        document["n_iter"] >= 0 and isinstance(document["converged"], bool) and isinstance(document["backend"], str)
+    ):
         raise ValueError("n_iter, converged or backend is not what it should be.")
     if names is not None and not (
         isinstance(names, list) and len(names) == n_features and all(isinstance(name, str) for name in names)

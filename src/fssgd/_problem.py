@@ -33,7 +33,9 @@ class Status(enum.Enum):
     """Why a descent ended; each value is a sentence that says what to change, if anything."""
 
     CONVERGED = "The gradient norm reached the tolerance."
-    MAX_ITER = "max_iter steps were taken before the gradient norm reached the tolerance: raise max_iter, the step or tol."
+    MAX_ITER = (
+        "max_iter steps were taken before the gradient norm reached the tolerance: raise max_iter, the step or tol."
+    )
     DIVERGED = "The loss rose by more than rounding explains: the step is too large for this data; lower learning_rate."
     STOPPED = "A callback asked to stop."
 
@@ -67,7 +69,7 @@ class Rows:
         n_samples = self.X.shape[0]
         if self.weight is None:
             return np.full((n_samples, 1), np.sqrt(1.0 / n_samples))
-        return np.sqrt(self.weight / self.weight.sum())[:, None]
+        return np.asarray(np.sqrt(self.weight / self.weight.sum())[:, None])
 
     @cached_property
     def offset(self) -> Array | None:
@@ -156,7 +158,9 @@ class Problem:
     def data(self) -> Rows:
         """The rows, for a backend that steps over them."""
         if self.rows is None:
-            raise ValueError("Only the moments of the data are known: a stepping backend needs its rows. Use backend='spectral'.")
+            raise ValueError(
+                "Only the moments of the data are known: a stepping backend needs its rows. Use backend='spectral'."
+            )
         return self.rows
 
     def penalty(self, theta: Array) -> Array:

@@ -34,7 +34,8 @@ class Scaling:
         """
         if not settings.standardize:
             return cls(np.zeros(len(mean)), np.ones(len(mean)))
-        scale = np.where(variance == 0, 1.0, np.sqrt(variance))
+        scale = np.sqrt(variance)
+        scale[scale == 0] = 1.0
         return cls(mean if settings.fit_intercept else np.zeros(len(mean)), scale)
 
     def unscale(self, weights: Array, level: Array) -> tuple[Array, Array]:

@@ -85,10 +85,12 @@ def decompose(moments: Moments, scaling: Scaling, settings: Settings, start: Arr
 def _from_scatter(
     moments: Moments, scaling: Scaling, mu: Array, fit_intercept: bool, alpha: float, start: Array
 ) -> Spectrum:
-    p, total = moments.n_features, moments.weight_sum
-    data = moments.scatter_xx / (0.5 * total * np.outer(scaling.scale, scaling.scale))
-    slope = moments.scatter_xy / (0.5 * total * scaling.scale[:, None])
-    height = float(np.trace(moments.scatter_yy)) / total
+    p, outputs = moments.n_features, start.shape[1]
+    inverse = 1.0 / scaling.scale
+    half = 0.5 * moments.weight_sum
+    data = moments.scatter_xx * (inverse[:, None] * (inverse / half))
+    slope = moments.scatter_xy * (inverse / half)[:, None]
+    height = float(moments.variance_y.sum())
     coupled = bool(mu.any())
     if coupled:
         data += 2.0 * np.outer(mu, mu)
@@ -97,23 +99,23 @@ def _from_scatter(
         height += float(moments.mean_y @ moments.mean_y)
     elif coupled:
         data = np.block([[data, 2.0 * mu[:, None]], [2.0 * mu, 2.0]])
-        slope = np.vstack([slope, np.zeros((1, slope.shape[1]))])
-    penalty = np.zeros(len(data))
-    penalty[:p] = 2.0 * alpha
-    h, vectors = np.linalg.eigh(data + np.diag(penalty) if alpha else data)
-    null = h <= len(h) * EPS * h[-1]
-    h[null] = 0.0
-    curvature = h - penalty @ (vectors * vectors) if alpha else h
+        slope = np.vstack([slope, np.zeros((1, outputs))])
+    if alpha:
+        penalty = np.zeros(len(data))
+        penalty[:p] = 2.0 * alpha
+        data += np.diag(penalty)
+    h, vectors = np.linalg.eigh(data)
     slope = vectors.T @ slope
-    slope[null] = 0.0
+    smallest = len(h) * EPS * h[-1]
+    if h[0] <= smallest:
+        slope[h <= smallest] = 0.0
+        h[h <= smallest] = 0.0
+    curvature = np.maximum(h - penalty @ vectors**2, 0.0) if alpha else h
     gradient = h[:, None] * (vectors.T @ start[: len(data)]) - slope
-    safe = np.where(null, 1.0, h)
-    minimum = max(height - float(((slope * slope).sum(axis=1) / (2.0 * safe)).sum()), 0.0)
-    if fit_intercept and not coupled:  # b is an eigenvector of its own, kept exactly apart
-        h, curvature = np.append(h, 2.0), np.append(curvature, 2.0)
-        vectors = scipy.linalg.block_diag(vectors, 1.0)
-        gradient = np.vstack([gradient, 2.0 * start[p:]])
-    return Spectrum(h, vectors, np.maximum(curvature, 0.0), gradient, start, minimum, False)
+    reached = (slope * slope).sum(axis=1) / np.where(h > 0, 2.0 * h, 1.0)
+    minimum = max(height - float(reached.sum()), 0.0)
+    spectrum = Spectrum(h, vectors, curvature, gradient, start, minimum, False)
+    return _with_intercept(spectrum) if fit_intercept and not coupled else spectrum
 
 
 def _from_root(
@@ -162,8 +164,20 @@ def _from_root(
         curvature = np.maximum(h - 2.0 * alpha * (vectors[:size] ** 2).sum(axis=0), 0.0)
     if basis is not None:
         vectors = np.vstack([basis @ vectors[:size], vectors[size:]])
-    if fit_intercept and not coupled:
-        h, curvature = np.append(h, 2.0), np.append(curvature, 2.0)
-        vectors = scipy.linalg.block_diag(vectors, 1.0)
-        gradient = np.vstack([gradient, 2.0 * start[p:]])
-    return Spectrum(h, vectors, curvature, gradient, start, minimum, True)
+    spectrum = Spectrum(h, vectors, curvature, gradient, start, minimum, True)
+    return _with_intercept(spectrum) if fit_intercept and not coupled else spectrum
+
+
+def _with_intercept(features: Spectrum) -> Spectrum:
+    """Add b, an eigenvector of its own of eigenvalue 2 when the features have mean 0: kept exactly apart."""
+    (p, modes), outputs = features.vectors.shape, features.start.shape[1]
+    h, curvature = np.full(modes + 1, 2.0), np.full(modes + 1, 2.0)
+    vectors, gradient = np.zeros((p + 1, modes + 1)), np.empty((modes + 1, outputs))
+    h[:modes], curvature[:modes], vectors[:p, :modes], gradient[:modes] = (
+        features.eigenvalues,
+        features.curvature,
+        features.vectors,
+        features.gradient,
+    )
+    vectors[p, modes], gradient[modes] = 1.0, 2.0 * features.start[p]
+    return Spectrum(h, vectors, curvature, gradient, features.start, features.minimum, features.accurate)

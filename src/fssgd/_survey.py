@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fssgd._columns import column_statistics, curvature_bound
 from fssgd._blocks import assert_values_finite
+from fssgd._columns import column_statistics, curvature_bound
 from fssgd._moments import Moments
-from fssgd._path import GradientPath, Locate, Reference
+from fssgd._path import GradientPath, Locate
 from fssgd._problem import Rows
+from fssgd._reference import Reference
 from fssgd._scaling import Scaling
 from fssgd._settings import Settings
 
@@ -66,13 +67,18 @@ def is_decomposable(X: Any) -> bool:
 
 
 def survey_moments(
-    moments: Moments, settings: Settings, locate: Locate | None, single: bool, rows: tuple[Any, ...] | None = None
+    moments: Moments,
+    settings: Settings,
+    locate: Locate | None,
+    single: bool,
+    rows: tuple[Any, Array, Array | None] | None = None,
 ) -> Survey:
     """Read everything off the moments; ``rows`` are X, y and the weights, if they are at hand."""
     path = GradientPath.of(moments, settings, start=locate, single=single)
     spectrum, data = path.spectrum, None
     if rows is not None:
-        data = Rows(*rows, path.scaling, path.level, settings.fit_intercept)
+        X, y, weight = rows
+        data = Rows(X, y, weight, path.scaling, path.level, settings.fit_intercept)
     return Survey(
         path.scaling, path.level, spectrum.start, path.reference, spectrum.largest, spectrum.steepest, path, data
     )

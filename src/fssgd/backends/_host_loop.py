@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from fssgd._problem import Array, Monitor, Problem, Solution, Status
 
-Evaluate = Callable[[Array], tuple[float, Array]]
+Evaluate = Callable[[Array], tuple[Any, Array]]
 
 
 def descend(problem: Problem, monitor: Monitor, evaluate: Evaluate, theta: Array) -> Solution:

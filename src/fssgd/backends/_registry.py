@@ -40,7 +40,9 @@ def register_backend(name: str, path: str, extra: str | None = None, overwrite: 
         If the name is taken, is "auto", or ``path`` is not of the form "module:Class".
     """
     if name == "auto" or (name in _registry and not overwrite):
-        raise ValueError(f"A backend named {name!r} exists already: choose another name, or pass overwrite=True to replace a registered one.")
+        raise ValueError(
+            f"A backend named {name!r} exists already: choose another name, or pass overwrite=True to replace it."
+        )
     module, colon, attribute = path.partition(":")
     if not (module and colon and attribute):
         raise ValueError(f"path must look like 'module:Class', got {path!r}.")
@@ -70,7 +72,9 @@ def get_backend(name: str) -> Backend:
         If what it needs is not installed; the message is the pip command to run.
     """
     if name not in _registry:
-        raise ValueError(f"There is no backend {name!r}: use 'auto', one of {', '.join(map(repr, _registry))}, or a Backend instance.")
+        raise ValueError(
+            f"There is no backend {name!r}: use 'auto', {', '.join(map(repr, _registry))}, or a Backend instance."
+        )
     path, extra = _registry[name]
     module, _, attribute = path.partition(":")
     advice = f"pip install '{extra}'" if extra else f"install what {module!r} needs"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fssgd._problem import Array, Monitor, Problem, Solution
 from fssgd.backends._base import Backend
-from fssgd.backends._host_loop import descend
+from fssgd.backends._host_loop import Evaluate, descend
 
 
 class NumPy(Backend):
@@ -27,13 +29,13 @@ class NumPy(Backend):
         return descend(problem, monitor, _plain(problem, theta.shape), theta)
 
 
-def _plain(problem: Problem, shape: tuple[int, ...]):  # type: ignore[no-untyped-def]
+def _plain(problem: Problem, shape: tuple[int, ...]) -> Evaluate:
     """Return F and its gradient for a design that needs no correction: the fewest calls a step."""
     design = problem.data.matrix
     targets = problem.data.targets.reshape(-1, *shape[1:])
     transposed = design.T
 
-    def evaluate(theta: Array) -> tuple[float, Array]:
+    def evaluate(theta: Array) -> tuple[Any, Array]:
         residual = design.dot(theta)
         residual -= targets
         return np.vdot(residual, residual), 2 * transposed.dot(residual)
@@ -41,10 +43,10 @@ def _plain(problem: Problem, shape: tuple[int, ...]):  # type: ignore[no-untyped
     return evaluate
 
 
-def _general(problem: Problem):  # type: ignore[no-untyped-def]
+def _general(problem: Problem) -> Evaluate:
     data = problem.data
 
-    def evaluate(theta: Array) -> tuple[float, Array]:
+    def evaluate(theta: Array) -> tuple[Any, Array]:
         residual = data.forward(theta) - data.targets
         pull = problem.penalty(theta)
         return np.vdot(residual, residual) + np.vdot(theta, pull), 2 * (data.backward(residual) + pull)

@@ -33,18 +33,19 @@ class Spectral(Backend):
         """Find the stopping step by bisection and evaluate the iterate there; see :meth:`Backend.solve`."""
         if problem.path is None:
             raise ValueError(
-                "backend='spectral' decomposes the moments of the data, which were not taken because both n_samples and "
-                "n_features are large: use backend='numpy', or 'auto' to have it chosen."
+                "The closed form needs the moments of the data, and this problem has none: solve it with a stepping "
+                "backend, such as backend='numpy'."
             )
         path = problem.path
         k, status = stopping_step(problem, path)
-        if not path.spectrum.accurate and problem.rows is not None and _amplification(path, k) * EPS > ACCURACY:
+        if problem.rows is not None and _is_uncertain(path, k):
             path = _read_again(problem, path)
             k, status = stopping_step(problem, path)
         theta = path.position(k)
         if path.spectrum.accurate and problem.rows is not None and path.settled_at(k):
             theta = refined_limit(problem.rows, path, theta)
-        return Solution(theta, k, status, float(path.loss(k)), float(path.gradient_norm(k)), None, path)
+        loss = path.spectrum.minimum + path.excess_loss.at(k)
+        return Solution(theta, k, status, loss, float(np.sqrt(path.squared_gradient.at(k))), None, path)
 
 
 def stopping_step(problem: Problem, path: GradientPath) -> tuple[int | float, Status]:
@@ -75,10 +76,12 @@ def _first_rise(problem: Problem, path: GradientPath) -> int | float:
     return first_integer(risen, int(turn))
 
 
-def _amplification(path: GradientPath, k: int | float) -> float:
-    growth = path.learning_rate * k * path.spectrum.largest if k else 0.0
-    condition = path.spectrum.condition_number if not (path.eigenvalues == 0).any() else np.inf
-    return min(growth, condition)
+def _is_uncertain(path: GradientPath, k: int | float) -> bool:
+    """Whether the rounding of the scatter matrix may show in iterate k."""
+    bound = ACCURACY / EPS
+    if path.spectrum.accurate or not path.learning_rate * k * path.spectrum.largest > bound:
+        return False
+    return bool((path.eigenvalues == 0).any() or path.spectrum.condition_number > bound)
 
 
 def _read_again(problem: Problem, path: GradientPath) -> GradientPath:

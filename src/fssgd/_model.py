@@ -1,0 +1,169 @@
+"""A fitted model: what can be done with coefficients, however they were found."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.linear_model import LinearRegression
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fssgd._path import GradientPath
+from fssgd._persistence import ARRAYS, read_model, write_model
+
+Array = npt.NDArray[np.float64]
+CURVE_LIMIT = 10**6
+SAVED = (*ARRAYS, "n_iter", "learning_rate", "loss", "converged", "backend")
+
+
+class _NoMomentsError(ValueError, AttributeError):
+    """A method has nothing to go on from; as NotFittedError does, it passes for a missing attribute."""
+
+
+class after_closed_form:  # noqa: N801 - a decorator
+    """Method that a model which keeps no moments of its data does not have."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+        functools.update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        """Bind the method, or say what to do instead."""
+        if model is None:
+            return self.method
+        if hasattr(model, "coef_") and not hasattr(model, "moments_"):
+            raise _NoMomentsError(
+                f"{self.method.__name__} cannot go on from a model that keeps no moments of its data (backend "
+                f"{model.backend_!r}, or loaded from JSON): fit with backend='spectral', or begin a new estimator."
+            )
+        return MethodType(self.method, model)
+
+
+class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Predictions, path and files of a linear model."""
+
+    def predict(self, X: Any) -> npt.NDArray[np.floating[Any]]:
+        """Predict ``X @ coef_ + intercept_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
+        return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
+
+    @property
+    def loss_curve_(self) -> Array:
+        check_is_fitted(self)
+        curve = vars(self).get("_loss_curve")
+        if curve is None:
+            if self.n_iter_ > CURVE_LIMIT:
+                raise AttributeError(
+                    f"loss_curve_ would have {self.n_iter_} + 1 entries: use path_.loss(k) for the k you need."
+                )
+            curve = self.path_.loss(np.arange(self.n_iter_ + 1))
+        return np.asarray(curve)
+
+    @property
+    def path_(self) -> GradientPath:
+        check_is_fitted(self)
+        if not hasattr(self, "moments_"):
+            raise AttributeError(
+                "path_, and a loss_curve_ that was not recorded, follow a closed-form fit only: use backend='spectral'."
+            )
+        path: GradientPath | None = vars(self).get("_path")
+        if path is None:  # a pickle leaves it out: it follows from the moments
+            settings, theta = vars(self)["_path_of"]
+            path = GradientPath.of(self.moments_, settings, start=lambda *_: theta, single=self.coef_.ndim == 1)
+            self._path = path
+        return path
+
+    def to_sklearn(self) -> LinearRegression:
+        """Return a plain scikit-learn LinearRegression that predicts the same.
+
+        Returns
+        -------
+        sklearn.linear_model.LinearRegression
+            With the same ``coef_`` and ``intercept_``, for tools that know that class only.
+        """
+        check_is_fitted(self)
+        model = LinearRegression(fit_intercept=self.fit_intercept)
+        model.coef_, model.intercept_, model.n_features_in_ = self.coef_.copy(), self.intercept_, self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_
+        return model
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model as JSON, atomically.
+
+        Moments, path and loss curve are not part of it; a Backend instance is saved as its name.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write; its folder must exist.
+        """
+        check_is_fitted(self)
+        params = self.get_params(deep=False)
+        params["backend"] = params["backend"] if isinstance(params["backend"], str) else params["backend"].name
+        document = {name: getattr(self, f"{name}_") for name in SAVED}
+        names = getattr(self, "feature_names_in_", None)
+        write_model(path, {"params": params, **document, "feature_names": names, "dtype": str(self.coef_.dtype)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Any:
+        """Read a model that :meth:`save` wrote. Runs no code from the file.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        LinearRegressorGD
+
+        Raises
+        ------
+        ValueError
+            If the file is something else, or damaged.
+        """
+        document = read_model(path)
+        try:
+            model = cls(**document["params"])
+            model._validate_params()
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path} is damaged: its params are not this estimator's ({error}).") from error
+        for name in SAVED:
+            setattr(model, f"{name}_", document[name])
+        dtype = np.dtype(document.get("dtype", "float64"))
+        model.coef_, model.intercept_ = model.coef_.astype(dtype), model.intercept_.astype(dtype)[()]
+        model.scaled_intercept_ = model.scaled_intercept_[()]
+        outputs = 1 if model.coef_.ndim == 1 else len(model.coef_)
+        model._height, model._level = np.broadcast_to(model.scaled_intercept_, outputs), np.zeros(outputs)
+        model.n_features_in_ = len(model.mean_)
+        if document["feature_names"] is not None:
+            model.feature_names_in_ = np.array(document["feature_names"], dtype=object)
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the path: one matrix of n_features by n_features is enough."""
+        state = dict(super().__getstate__())
+        state.pop("_path", None)
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,47 @@
+"""What a tolerance is relative to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fssgd._moments import Moments
+from fssgd._scaling import Scaling
+
+Array = npt.NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What tolerances are relative to; neither depends on where a descent starts.
+
+    Parameters
+    ----------
+    gradient : float
+        G = ||grad F|| at W = 0 and the best constant b (b = 0 without an intercept).
+    loss : float
+        F there. For constant targets, where it would be 0, their mean square.
+    """
+
+    gradient: float
+    loss: float
+
+    @classmethod
+    def of(cls, moments: Moments, scaling: Scaling, fit_intercept: bool) -> Reference:
+        """Read G and F off the moments."""
+        slope = moments.scatter_xy / moments.weight_sum
+        loss, level = float(moments.variance_y.sum()), float(moments.mean_y @ moments.mean_y)
+        if not fit_intercept:
+            slope = slope + np.outer(moments.mean_x, moments.mean_y)
+        if not fit_intercept or loss == 0.0:
+            loss += level
+        slope = slope / scaling.scale[:, None]
+        return cls(2.0 * math.sqrt(np.vdot(slope, slope)), loss)
+
+    def threshold(self, tol: float, curvature: float, eps: float = EPS) -> float:
+        """Return the gradient norm at which tol is met: at least what the dtype resolves."""
+        return max(tol * self.gradient, 100.0 * eps * math.sqrt(2.0 * curvature * self.loss))
