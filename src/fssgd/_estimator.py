@@ -348,7 +348,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
 
     def _coefficients(self, survey: Survey, theta: Any, single: bool, dtype: Any) -> dict[str, Any]:
         """Fitted attributes of a model that stopped at theta."""
-        theta = np.asarray(theta, dtype=np.float64)
+        theta = np.asarray(theta, dtype=np.result_type(theta, np.float64))
         weights, height = (theta[:-1], theta[-1]) if self.fit_intercept else (theta, np.zeros(theta.shape[1]))
         coef, intercept = survey.scaling.unscale(weights, height + survey.level)
         if not self.fit_intercept:
@@ -357,8 +357,8 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         return {
             "coef_": np.ascontiguousarray(as_user(coef), dtype=dtype),
             "intercept_": as_user(intercept).astype(dtype)[()],
-            "scaled_coef_": np.ascontiguousarray(as_user(weights)),
-            "scaled_intercept_": as_user(height + survey.level)[()],
+            "scaled_coef_": np.ascontiguousarray(as_user(weights), dtype=np.float64),
+            "scaled_intercept_": as_user(height + survey.level).astype(np.float64)[()],
             "mean_": survey.scaling.mean,
             "scale_": survey.scaling.scale,
         }

@@ -12,27 +12,35 @@ Bjorck, A. (1967). Iterative refinement of linear least squares solutions I. BIT
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 
-from fssgd._path import Array, GradientPath
+from fssgd._path import GradientPath
 from fssgd._problem import Rows
 
 MAX_ELEMENTS = 1 << 25  # of the explicit Q: 256 MB
 ROUNDS = 3
 
 
-def refined_limit(rows: Rows, path: GradientPath, theta: Array) -> Array:
-    """Refine the limit of a descent without penalty; theta itself where that is not possible.
+def refined_limit(rows: Rows, path: GradientPath) -> npt.NDArray[np.floating[Any]]:
+    """Refine the limit of a descent without penalty; return it as the path has it where that is not possible.
 
     Parameters
     ----------
     rows : Rows
     path : GradientPath
-    theta : ndarray of shape (n_parameters, n_outputs)
-        The limit from the QR route.
+        From the QR route.
+
+    Returns
+    -------
+    ndarray of shape (n_parameters, n_outputs)
+        In extended precision, so that unscaling, where an intercept may cancel, costs no digit.
     """
+    theta = path.position(np.inf)
     n_samples, n_parameters = rows.X.shape[0], len(theta)
     full_rank = len(path.eigenvalues) == n_parameters and bool((path.eigenvalues > 0).all())
     if path.settings.alpha or not full_rank or sp.issparse(rows.X) or n_samples * n_parameters > MAX_ELEMENTS:
@@ -53,9 +61,9 @@ def refined_limit(rows: Rows, path: GradientPath, theta: Array) -> Array:
         outer = scipy.linalg.solve_triangular(r, uneven, trans="T")
         step = scipy.linalg.solve_triangular(r, inner + outer)
         size = float(np.linalg.norm(step))
-        if not size < last / 2:  # no longer improving
+        if not size < last / 2:
             break
         last = size
         best = best + step
         residual = residual + missed - q @ (inner + outer)
-    return best.astype(np.float64)
+    return best

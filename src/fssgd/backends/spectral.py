@@ -9,7 +9,7 @@ import numpy as np
 from fssgd._decay import first_integer
 from fssgd._moments import Moments
 from fssgd._path import GradientPath
-from fssgd._problem import Monitor, Problem, Solution, Status
+from fssgd._problem import Array, Monitor, Problem, Solution, Status
 from fssgd._refine import refined_limit
 from fssgd._spectrum import decompose
 from fssgd.backends._base import Backend
@@ -41,9 +41,9 @@ class Spectral(Backend):
         if problem.rows is not None and _is_uncertain(path, k):
             path = _read_again(problem, path)
             k, status = stopping_step(problem, path)
-        theta = path.position(k)
+        theta: Array = path.position(k)
         if path.spectrum.accurate and problem.rows is not None and path.settled_at(k):
-            theta = refined_limit(problem.rows, path, theta)
+            theta = refined_limit(problem.rows, path)
         loss = path.spectrum.minimum + path.excess_loss.at(k)
         return Solution(theta, k, status, loss, float(np.sqrt(path.squared_gradient.at(k))), None, path)
 
