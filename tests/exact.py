@@ -29,9 +29,10 @@ class Descent:
         p = X.shape[1]
         self.mean, self.scale = 0 * X[0], 0 * X[0] + 1
         if standardize:
-            mean = share @ X
-            self.scale = root(share @ (X - mean) ** 2)
-            self.scale[self.scale == 0] = mp.mpf(1)
+            seen = X[share > 0]
+            constant = (seen == seen[0]).all(axis=0)
+            mean = np.where(constant, seen[0], share @ X)
+            self.scale = np.where(constant, mp.mpf(1), root(share @ (X - mean) ** 2))
             self.mean = mean if fit_intercept else self.mean
         Z = (X - self.mean) / self.scale
         if fit_intercept:
@@ -60,6 +61,11 @@ class Descent:
         solve = mp.lu_solve
         columns = [list(solve(mp.matrix(self.H.tolist()), mp.matrix(list(column)))) for column in self.slope.T]
         return np.array(columns).T
+
+    def solve_plainly(self):
+        """Coefficients and intercept of one output at the minimum, rounded to double."""
+        coef, intercept = self.unscale(self.limit())
+        return coef[:, 0], intercept[0]
 
     def loss(self, theta):
         residual = self.y - self.Z @ theta

@@ -20,8 +20,9 @@ from sklearn.utils.sparsefuncs import min_max_axis
 
 Array = npt.NDArray[np.float64]
 
-BLOCK_ROWS = 4096
+BLOCK_ROWS, BLOCK_SIZE = 4096, 1 << 19
 HARMLESS = 100.0
+KEPT = 1e-4
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 
 
@@ -78,20 +79,20 @@ def sums_of_rows(X: Any, y: Any, weight: Array | None, *, accurate: bool) -> Sum
     n_samples, n_columns = X.shape[0], X.shape[1] + y.shape[1]
     wide = n_samples < X.shape[1]
     if sp.issparse(X) and not (accurate or wide):
-        return _sparse_sums(X, y, weight)
-    rows = max(BLOCK_ROWS, 2 * n_columns) if accurate else BLOCK_ROWS
-    total = None
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _sparse_sums(X, y, weight)
+    rows = max(BLOCK_ROWS, 2 * n_columns if accurate else BLOCK_SIZE // n_columns)
+    total, far = None, np.zeros(X.shape[1], dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, n_samples, rows):
             part = slice(start, start + rows)
             block = X[part].toarray() if sp.issparse(X) else X[part]
             block, targets = block.astype(np.float64, copy=False), y[part].astype(np.float64, copy=False)
             weights = None if weight is None else weight[part]
-            one = (
-                _root_of_block(block, targets, weights, accurate)
-                if accurate or wide
-                else _block(block, targets, weights)
-            )
+            if accurate or wide:
+                one = _root_of_block(block, targets, weights, accurate)
+            else:
+                one = _block(block, targets, weights, far)
             total = one if total is None else merge_sums(total, one)
     assert total is not None
     return total
@@ -114,26 +115,69 @@ def merge_sums(a: Sums, b: Sums) -> Sums:
     return Sums(n_samples, weight, mean, scatter, constant)
 
 
-def check_finite(sums: Sums, X: Any, y: Any, names: Any = None) -> None:
-    """Raise if a value was NaN or infinite, or if squares left the range of float64."""
-    squares = sums.squares
-    if not math.isfinite(squares.sum() + sums.mean.sum()):
+def remove_sums(total: Sums, part: Sums) -> Sums:
+    """Sum up the rows of ``total`` that are not in ``part``, by undoing :func:`merge_sums`.
+
+    Raises
+    ------
+    ValueError
+        If too little is left of a column's second moment to be known: the difference of two sums has their errors.
+    """
+    weight, n_samples = total.weight - part.weight, total.n_samples - part.n_samples
+    if n_samples < 1 or not weight > KEPT * total.weight:
+        raise ValueError(
+            f"Subtracting {part.n_samples} rows of weight {part.weight:g} from {total.n_samples} rows of weight "
+            f"{total.weight:g} leaves too little to be accurate: take the moments of the remaining rows instead."
+        )
+    if total.is_root:
+        raise ValueError("Accurate moments cannot be subtracted from: take the moments of the remaining rows instead.")
+    away = total.mean - part.mean
+    between = away * np.sqrt(part.weight * (total.weight / weight))
+    every = slice(None)
+    matrix = total.matrix - part.second_moments(every, every) - np.outer(between, between)
+    lost = (matrix.diagonal() < KEPT * total.squares) & ~total.constant
+    if lost.any():
+        raise ValueError(
+            f"Subtraction would leave {int(lost.sum())} of {len(lost)} columns with less than {KEPT:g} of their "
+            "variation, which rounding could swamp: take the moments of the remaining rows instead."
+        )
+    return Sums(n_samples, weight, total.mean + away * (part.weight / weight), matrix, total.constant)
+
+
+def check_resolved(mean: Array, squares: Array, constant: npt.NDArray[np.bool_], X: Any, y: Any, names: Any) -> None:
+    """Raise if a value was NaN or infinite, or if squares left the range of float64.
+
+    Parameters
+    ----------
+    mean, squares, constant : ndarray of shape (n_columns,)
+        Of the columns of X and then of y: squares are sums or means of squared deviations.
+    X, y : the data, looked at again for the message only
+    names : array-like of shape (n_features,) or None
+    """
+    if not math.isfinite(squares.sum() + mean.sum()):
         assert_values_finite(X, y)
         unresolved, what = ~np.isfinite(squares), "overflow"
     else:
         unresolved, what = squares < TINY, "underflow"
-        unresolved &= ~sums.constant
+        unresolved &= ~constant
         if not unresolved.any():
             return
-    labels = [
-        *(names if names is not None else [f"x{j}" for j in range(X.shape[1])]),
-        *(f"y{j}" for j in range(y.shape[1])),
-    ]
+    labels = [*(names if names is not None else [f"x{j}" for j in range(X.shape[1])])]
+    labels += [f"y{j}" for j in range(y.shape[1])]
     columns = ", ".join(str(labels[j]) for j in np.flatnonzero(unresolved)[:5])
     raise ValueError(
         f"The squared deviations of {columns} {what} float64: change the unit of these columns so that "
         "their spread lies between 1e-150 and 1e150."
     )
+
+
+def canonical(X: Any) -> Any:
+    """Return X with entries that are stored twice added up, X itself if there are none."""
+    if not sp.issparse(X) or X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
 
 
 def assert_values_finite(X: Any, y: Any) -> None:
@@ -146,29 +190,30 @@ def _compress(root: Array) -> Array:
     return root if len(root) <= root.shape[1] else np.asarray(np.linalg.qr(root, mode="r"))
 
 
-def _block(X: Array, y: Array, weight: Array | None) -> Sums:
-    n_samples = len(X)
-    values = X, y
-    if weight is None:
-        total = float(n_samples)
-        mean = np.add.reduce(X, 0) / total
-        rest, product = mean, X.T @ X
-        far = mean * mean > HARMLESS * (product.diagonal() / total - mean * mean)
-        if far.any():
-            shift = np.where(far, mean, 0.0)
-            X = X - shift
-            rest, product = np.add.reduce(X, 0) / total, X.T @ X
-            mean = shift + rest
-        y, mean_y = _centre(y, None)
-    else:
-        total = float(weight.sum())
-        spread = np.sqrt(weight)[:, None]
-        X, mean = _centre(X, weight / total)
-        y, mean_y = _centre(y, weight / total)
-        X, y, rest = X * spread, y * spread, np.zeros(X.shape[1])
-        product = X.T @ X
-    product -= total * np.outer(rest, rest)
-    scatter = _assembled(product, X.T @ y, y.T @ y)
+def _block(X: Array, y: Array, weight: Array | None, far: npt.NDArray[np.bool_]) -> Sums:
+    """Sum up one block; ``far`` marks the columns known to lie far from the origin, and learns of more."""
+    n_samples, values = len(X), (X, y)
+    total = float(n_samples) if weight is None else float(weight.sum())
+    share = np.full(n_samples, 1.0 / total) if weight is None else weight / total
+    spread = None if weight is None else np.sqrt(weight)[:, None]
+    mean = share @ X
+    while True:
+        shift = np.where(far, mean, 0.0)
+        near = X - shift if far.any() else X
+        rest = share @ near if far.any() else mean
+        weighted = near if spread is None else near * spread
+        product = weighted.T @ weighted
+        missed = rest * rest > HARMLESS * (product.diagonal() / total - rest * rest)
+        missed &= ~far
+        if not missed.any():
+            break
+        far |= missed
+    mean = shift + rest
+    raised = np.sqrt(total) * rest
+    product -= np.outer(raised, raised)
+    y, mean_y = _centre(y, share)
+    y = y if spread is None else y * spread
+    scatter = _assembled(product, weighted.T @ y, y.T @ y)
     mean = np.concatenate([mean, mean_y])
     constant = _settle_constants(values, mean, scatter.diagonal() / total)
     if constant.any():
@@ -178,7 +223,8 @@ def _block(X: Array, y: Array, weight: Array | None) -> Sums:
 
 def _root_of_block(X: Array, y: Array, weight: Array | None, chosen: bool) -> Sums:
     total = float(len(X) if weight is None else weight.sum())
-    rows, mean = _centre(np.hstack([X, y]), None if weight is None else weight / total)
+    share = np.full(len(X), 1.0 / total) if weight is None else weight / total
+    rows, mean = _centre(np.hstack([X, y]), share)
     constant = _settle_constants((X, y), mean, np.einsum("ij,ij->j", rows, rows) / len(rows))
     rows[:, constant] = 0.0
     if weight is not None:
@@ -193,25 +239,30 @@ def _sparse_sums(X: Any, y: Array, weight: Array | None) -> Sums:
     targets, mean_y = _centre(y.astype(np.float64), weight / total)
     weighted = sp.diags_array(weight, format="csr") @ X
     mean = X.T @ (weight / total)
-    product = (X.T @ weighted).toarray()
+    product, cross = (X.T @ weighted).toarray(), weighted.T @ targets
     far = np.flatnonzero(mean * mean > HARMLESS * (product.diagonal() / total - mean * mean))
     product -= total * np.outer(mean, mean)
     if len(far):  # such columns are all but full: centre them, some rows at a time
-        product[:, far] = 0.0
+        rest, beside = np.zeros(len(far)), np.zeros((X.shape[1], len(far)))
+        within, cross[far] = np.zeros((len(far), len(far))), 0.0
         for start in range(0, n_samples, BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
             away = X[part][:, far].toarray() - mean[far]
-            cross = weighted[part].T @ away - np.outer(mean, weight[part] @ away)
-            cross[far] = away.T @ (away * weight[part, None])
-            product[:, far] += cross
+            heavy = away * weight[part, None]
+            rest += heavy.sum(axis=0)
+            beside += weighted[part].T @ away
+            within += away.T @ heavy
+            cross[far] += heavy.T @ targets[part]
+        product[:, far] = beside - np.outer(mean, rest)
+        product[np.ix_(far, far)] = within - np.outer(rest, rest) / total
         product[far] = product[:, far].T
-    cross = weighted.T @ targets
+        mean[far] += rest / total
     low, high = (np.asarray(bound) for bound in min_max_axis(X, axis=0))
     constant = np.concatenate([low == high, (y == y[0]).all(axis=0)])
     mean = np.where(constant, np.concatenate([low, y[0]]), np.concatenate([mean, mean_y]))
     scatter = _assembled(product, cross, (targets.T * weight) @ targets)
     scatter[constant] = scatter[:, constant] = 0.0
-    return Sums(n_samples, total, mean, scatter, constant)
+    return Sums(n_samples, total, mean, 0.5 * (scatter + scatter.T), constant)
 
 
 def _assembled(xx: Array, xy: Array, yy: Array) -> Array:
@@ -221,12 +272,11 @@ def _assembled(xx: Array, xy: Array, yy: Array) -> Array:
     return scatter
 
 
-def _centre(rows: Array, share: Array | None) -> tuple[Array, Array]:
+def _centre(rows: Array, share: Array) -> tuple[Array, Array]:
     """Subtract the mean, then what its rounding left behind."""
-    count = len(rows)
-    mean = np.add.reduce(rows, 0) / count if share is None else share @ rows
+    mean = share @ rows
     rows = rows - mean
-    rest = np.add.reduce(rows, 0) / count if share is None else share @ rows
+    rest = share @ rows
     rows -= rest
     return rows, mean + rest
 

@@ -30,8 +30,8 @@ SLACK = 0.1
 FAILURE = 1e-12
 
 
-def column_statistics(X: Any, weight: Array | None) -> tuple[Array, Array]:
-    """Return mean and variance of each column, the variance of a constant one exactly 0.
+def column_statistics(X: Any, weight: Array | None) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+    """Return mean and variance of each column, and which are constant: their mean is exact, their variance 0.
 
     Parameters
     ----------
@@ -39,6 +39,11 @@ def column_statistics(X: Any, weight: Array | None) -> tuple[Array, Array]:
         Without rows of weight 0.
     weight : ndarray of shape (n_samples,) or None
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _statistics(X, weight)
+
+
+def _statistics(X: Any, weight: Array | None) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
     n_samples, n_features = X.shape
     share = np.full(n_samples, 1.0 / n_samples) if weight is None else weight / weight.sum()
     if sp.issparse(X):
@@ -57,7 +62,7 @@ def column_statistics(X: Any, weight: Array | None) -> tuple[Array, Array]:
         for part in blocks:
             variance += share[part] @ (X[part] - mean) ** 2
     constant = low == high
-    return np.where(constant, low, mean), np.where(constant, 0.0, variance)
+    return np.where(constant, low, mean), np.where(constant, 0.0, variance), constant
 
 
 def curvature_bound(hessian: Callable[[Array], Array], n_parameters: int) -> tuple[float, Array]:
@@ -78,6 +83,7 @@ def curvature_bound(hessian: Callable[[Array], Array], n_parameters: int) -> tup
     """
     needed = (np.log(1.648 * np.sqrt(n_parameters) / FAILURE) / np.sqrt(SLACK) + 1.0) / 2.0
     n_steps = min(int(np.ceil(needed)), n_parameters)
+    unit = 0.0  # products are taken in units of the first, so that no square leaves the range of float64
     vector = np.random.default_rng(0).normal(size=n_parameters)
     basis = np.zeros((n_steps, n_parameters))
     diagonal, beside = np.zeros(n_steps), np.zeros(n_steps)
@@ -85,6 +91,10 @@ def curvature_bound(hessian: Callable[[Array], Array], n_parameters: int) -> tup
     for k in range(n_steps):
         basis[k] = vector / norm
         vector = hessian(basis[k])
+        unit = unit or float(np.abs(vector).max())
+        if unit == 0.0:
+            return 0.0, basis[0]
+        vector = vector / unit
         diagonal[k] = basis[k] @ vector
         for _ in range(2):  # orthogonalising twice is enough
             vector = vector - basis[: k + 1].T @ (basis[: k + 1] @ vector)
@@ -94,4 +104,4 @@ def curvature_bound(hessian: Callable[[Array], Array], n_parameters: int) -> tup
             n_steps = k + 1
             break
     values, vectors = scipy.linalg.eigh_tridiagonal(diagonal[:n_steps], beside[: n_steps - 1])
-    return max(float(values[-1]), 0.0) / (1.0 - SLACK), basis[:n_steps].T @ vectors[:, -1]
+    return unit * max(float(values[-1]), 0.0) / (1.0 - SLACK), basis[:n_steps].T @ vectors[:, -1]

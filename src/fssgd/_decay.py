@@ -6,6 +6,7 @@ it is small enough, and the k at which it turns, are found by bisection.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -117,11 +118,11 @@ def times(k: Array | float, logs: Array) -> Array:
 
 
 def as_float(k: int | float) -> float:
-    """Return k as a float, inf if it is too large for one."""
+    """Return k as a float: the largest there is for an integer beyond it, and inf for inf only."""
     try:
         return float(k)
     except OverflowError:
-        return float("inf")
+        return sys.float_info.max
 
 
 def as_steps(k: Any) -> tuple[Array, npt.NDArray[np.bool_]]:

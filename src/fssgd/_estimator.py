@@ -189,11 +189,11 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         def locate(scaling: Scaling, level: Array) -> Array:
             return self._start(scaling, level, single, coef_init, intercept_init)
 
+        names = getattr(self, "feature_names_in_", None)
         if backend.closed_form or is_decomposable(X):
-            names = getattr(self, "feature_names_in_", None)
             survey = survey_moments(Moments.of_rows(*rows, feature_names=names), settings, locate, single, rows)
         else:
-            survey = survey_rows(*rows, settings, locate)
+            survey = survey_rows(*rows, settings, locate, names)
         problem = self._problem(survey, settings, X.dtype)
         monitor = FitMonitor(
             self,

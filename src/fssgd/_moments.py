@@ -8,6 +8,7 @@ Two sets of rows merge by the pairwise formula of Chan, Golub and LeVeque.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_X_y
 
-from fssgd._blocks import Sums, check_finite, merge_sums, sums_of_rows
+from fssgd._blocks import Sums, canonical, check_resolved, merge_sums, remove_sums, sums_of_rows
+from fssgd._moments_file import read_moments, write_moments
 
 Array = npt.NDArray[np.float64]
 
@@ -109,8 +111,9 @@ class Moments:
         cls, X: Any, y: Any, weight: Array | None, *, accurate: bool = False, feature_names: Any = None
     ) -> Moments:
         """As :meth:`from_arrays`, for input that is validated but for its finiteness; y is 2-D."""
+        X = canonical(X)
         sums = sums_of_rows(X, y, weight, accurate=accurate)
-        check_finite(sums, X, y, feature_names)
+        check_resolved(sums.mean, sums.squares, sums.constant, X, y, feature_names)
         return cls(sums, y.shape[1], feature_names)
 
     @property
@@ -177,19 +180,62 @@ class Moments:
         """Return the moments of both sets of rows together."""
         if not isinstance(other, Moments):
             return NotImplemented
+        names = self._shared_names(other, "added to")
+        return Moments(merge_sums(self.sums, other.sums), self.n_outputs, names)
+
+    def __sub__(self, other: object) -> Moments:
+        """Return the moments of the rows that are in self but not in other.
+
+        A ValueError says so where the difference would not be accurate.
+        """
+        if not isinstance(other, Moments):
+            return NotImplemented
+        names = self._shared_names(other, "subtracted from")
+        return Moments(remove_sums(self.sums, other.sums), self.n_outputs, names)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the moments as ``.npz``, atomically and without pickles.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write, under this very name; its folder must exist.
+        """
+        write_moments(path, self.sums, self.n_outputs, self.feature_names)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Moments:
+        """Read moments that :meth:`save` wrote. Runs no code from the file.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        Moments
+
+        Raises
+        ------
+        ValueError
+            If the file is something else, or damaged.
+        """
+        return cls(*read_moments(path))
+
+    def _shared_names(self, other: Moments, done: str) -> npt.NDArray[np.object_] | None:
         mine, theirs = (self.n_features, self.n_outputs), (other.n_features, other.n_outputs)
         if mine != theirs:
             raise ValueError(
-                f"Moments of {mine[0]} features and {mine[1]} outputs cannot be added to moments of {theirs[0]} "
-                f"features and {theirs[1]} outputs: both sides must describe the same columns."
+                f"Moments of {theirs[0]} features and {theirs[1]} outputs cannot be {done} moments of {mine[0]} "
+                f"features and {mine[1]} outputs: both sides must describe the same columns."
             )
         names, others = self.feature_names, other.feature_names
         if names is not None and others is not None and list(names) != list(others):
             raise ValueError(
-                f"Moments of the columns {list(names)} cannot be added to moments of {list(others)}: "
+                f"Moments of the columns {list(others)} cannot be {done} moments of {list(names)}: "
                 "give the columns in the same order with the same names."
             )
-        return Moments(merge_sums(self.sums, other.sums), self.n_outputs, names if names is not None else others)
+        return names if names is not None else others
 
     def __repr__(self) -> str:
         return (

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from fssgd._decay import PowerSum, as_float, as_steps, log_factors, times
 from fssgd._moments import Moments
 from fssgd._reference import Reference
-from fssgd._scaling import Scaling
+from fssgd._scaling import HUGE, Scaling
 from fssgd._settings import Settings
 from fssgd._spectrum import Spectrum, decompose
 
@@ -156,8 +156,9 @@ class GradientPath:
         scaling = Scaling.of_columns(moments.mean_x, moments.variance_x, settings)
         level = moments.mean_y if settings.fit_intercept else np.zeros(moments.n_outputs)
         theta = (start or _zeros(settings))(scaling, level)
-        spectrum = decompose(moments, scaling, settings, theta)
-        reference = Reference.of(moments, scaling, settings.fit_intercept)
+        with np.errstate(over="ignore", invalid="ignore"):
+            spectrum = decompose(moments, scaling, settings, theta)
+        reference = Reference.of(moments, scaling, settings.fit_intercept).checked(spectrum.largest)
         if single is None:
             single = moments.n_outputs == 1
         return cls(moments, settings, scaling, level, spectrum, reference, settings.step(spectrum.largest), single)
@@ -169,7 +170,8 @@ class GradientPath:
     @cached_property
     def _factors(self) -> Array:
         """x_j = eta h_j; within rounding of 2 it is 2, the limit of stability itself."""
-        steps = self.learning_rate * self.eigenvalues
+        with np.errstate(over="ignore"):
+            steps = np.minimum(self.learning_rate * self.eigenvalues, 1e300)
         if self._largest_factor > 1.5:
             steps[np.abs(steps - 2.0) <= 8.0 * len(steps) * EPS] = 2.0
         return steps
@@ -245,7 +247,7 @@ class GradientPath:
 
         F_min is known to ``eps`` times the variance of y from plain moments.
         """
-        return self._of_sums(k, self.excess_loss, lambda total: self.spectrum.minimum + total)
+        return self._of_sums(k, self.excess_loss, lambda total: np.maximum(self.spectrum.minimum + total, 0.0))
 
     def gradient_norm(self, k: Any) -> Any:
         """||grad F|| at iterate k, in the coordinates of the descent; a float or (n_k,)."""
@@ -277,7 +279,8 @@ class GradientPath:
                 p = len(self.scaling.scale)
                 weights = self._positions(ks, odd)[:, :p]
                 error = np.maximum(error - self.settings.alpha * (weights**2).sum(axis=(1, 2)), 0.0)
-            return np.asarray(error / self._residual_share(ks, odd) ** 2)
+            share = self._residual_share(ks, odd)
+            return np.asarray(np.divide(error, share**2, out=np.full_like(error, np.inf), where=share != 0))
 
         return self._of_steps(k, score)
 
@@ -301,12 +304,14 @@ class GradientPath:
             return np.asarray(reached * self._inverses)
 
     def _move(self, phi: Array) -> Array:
-        """theta_k, with the leading axes of phi."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            moved = phi[..., None] * self.spectrum.gradient
-            if not self.stable:
-                moved[..., self._squares == 0, :] = 0.0
-            return np.asarray(self.spectrum.start - self.spectrum.vectors @ moved)
+        """theta_k, with the leading axes of phi; a coordinate that overflows is infinite, and none is NaN."""
+        if self.stable:
+            return np.asarray(self.spectrum.start - self.spectrum.vectors @ (phi[..., None] * self.spectrum.gradient))
+        with np.errstate(over="ignore"):
+            moved = np.where(self._squares[:, None] > 0, np.clip(phi, -HUGE, HUGE)[..., None], 0.0)
+            moved = np.clip(moved * self.spectrum.gradient, -HUGE, HUGE)
+            theta = self.spectrum.start - self.spectrum.vectors @ moved
+        return np.where(np.abs(theta) > EPS * HUGE, np.copysign(np.inf, theta), theta)
 
     def _residual_share(self, ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
         """1 - df(k) / n as a sum of terms that are positive while the step is stable."""

@@ -58,7 +58,7 @@ def read_model(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged: {', '.join(sorted(missing))} missing. Save the model again.")
     try:
         _check(document)
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: {error} Save the model again.") from error
     return document
 

@@ -21,12 +21,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from fssgd._blocks import HARMLESS
 from fssgd._path import GradientPath
 from fssgd._scaling import Scaling
 
 Array = npt.NDArray[np.floating[Any]]
 Monitor = Callable[[int, Array], bool]
+EPS = float(np.finfo(np.float64).eps)
 MAX_CHUNKS = 100
+CHUNK_WORK = 10_000_000  # multiplications: about 10 ms
 
 
 class Status(enum.Enum):
@@ -76,15 +79,25 @@ class Rows:
         """What a sparse design still has to be centred by, of shape (n_features,); None for a dense one."""
         if not (sp.issparse(self.X) and self.fit_intercept and self.scaling.mean.any()):
             return None
-        return np.asarray(self.scaling.mean / self.scaling.scale, dtype=self.X.dtype)
+        return np.asarray(np.where(self._far, 0.0, self.scaling.mean / self.scaling.scale), dtype=self.X.dtype)
+
+    @cached_property
+    def _far(self) -> npt.NDArray[np.bool_]:
+        """Columns of a sparse X so far from 0 that they are centred entry by entry: all but full, or constant."""
+        mean, scale = self.scaling.mean, self.scaling.scale
+        return np.asarray((mean * mean > HARMLESS * scale * scale) | ((scale == 1.0) & (mean != 0)))
 
     @cached_property
     def matrix(self) -> Any:
         """The design, of shape (n_samples, n_features + fit_intercept), in the dtype of X; CSR or Fortran-ordered."""
         dtype, share = self.X.dtype, self.root_share
         if sp.issparse(self.X):
-            left, right = sp.diags_array(share[:, 0]), sp.diags_array(1.0 / self.scaling.scale)
-            scaled = left @ sp.csr_array(self.X) @ right
+            columns = sp.csc_array(self.X, dtype=np.float64)
+            if self.offset is not None and self._far.any():
+                columns = sp.lil_array(columns)
+                for j in np.flatnonzero(self._far):
+                    columns[:, [j]] = columns[:, [j]].toarray() - self.scaling.mean[j]
+            scaled = sp.diags_array(share[:, 0]) @ sp.csr_array(columns) @ sp.diags_array(1.0 / self.scaling.scale)
             return sp.csr_array(sp.hstack([scaled, share]) if self.fit_intercept else scaled, dtype=dtype)
         n_samples, n_features = self.X.shape
         matrix = np.empty((n_samples, n_features + self.fit_intercept), dtype=dtype, order="F")
@@ -163,6 +176,11 @@ class Problem:
             )
         return self.rows
 
+    @property
+    def is_stable(self) -> bool:
+        """Whether learning_rate <= 2 / L, to the rounding of L."""
+        return self.learning_rate * self.curvature <= 2.0 + 8.0 * len(self.start) * EPS
+
     def penalty(self, theta: Array) -> Array:
         """alpha (W, 0), of the shape of theta."""
         pulled = self.alpha * theta
@@ -184,17 +202,23 @@ class Problem:
         """Return the largest computed F that rounding explains at theta, once F was ``lowest``.
 
         With d = 8 eps (rms(T) + sqrt(L / 2) ||theta||), the error of a residual's norm, that is
-        ``lowest + 4 d sqrt(lowest) + d^2``. Above it, the loss has risen.
+        ``lowest + 4 d sqrt(lowest) + d^2``. Above it, the loss has risen. With a stable step it cannot rise.
         """
+        if self.is_stable:
+            return np.inf
         eps = float(np.finfo(self.dtype).eps)
         size = float(np.linalg.norm(np.asarray(theta, dtype=np.float64)))
         d = 8.0 * eps * (self.target_size + float(np.sqrt(self.curvature / 2.0)) * size)
         return lowest + 4.0 * d * float(np.sqrt(lowest)) + d * d
 
     def chunk_ends(self) -> Iterator[int]:
-        """Yield the steps after which a stepping backend reports: at most 100, equally spaced."""
-        size = -(-int(self.max_iter) // MAX_CHUNKS)
-        return iter([*range(size, int(self.max_iter), size), int(self.max_iter)] if self.max_iter else [])
+        """Yield the steps after which a stepping backend reports.
+
+        They are equally spaced, at most 100, and far enough apart that a report costs next to nothing.
+        """
+        total = int(self.max_iter)
+        size = max(-(-total // MAX_CHUNKS), CHUNK_WORK // (self.data.X.shape[0] * self.start.size + 1), 1)
+        return iter([*range(size, total, size), total] if total else [])
 
 
 @dataclass(frozen=True, eq=False)

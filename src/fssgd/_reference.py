@@ -42,6 +42,16 @@ class Reference:
         slope = slope / scaling.scale[:, None]
         return cls(2.0 * math.sqrt(np.vdot(slope, slope)), loss)
 
+    def checked(self, curvature: float) -> Reference:
+        """Return self, or raise if squares of gradients, about L F, leave the range of float64."""
+        size = curvature * self.loss
+        if size == 0.0 and (curvature == 0.0 or self.loss == 0.0) or 1e-290 < size < 1e290:
+            return self
+        raise ValueError(
+            f"The square of the gradient, about {size:.0e}, comes too close to the limits of float64 to descend by: "
+            "change the units of X or y, or use standardize=True."
+        )
+
     def threshold(self, tol: float, curvature: float, eps: float = EPS) -> float:
         """Return the gradient norm at which tol is met: at least what the dtype resolves."""
         return max(tol * self.gradient, 100.0 * eps * math.sqrt(2.0 * curvature * self.loss))

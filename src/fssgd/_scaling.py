@@ -10,6 +10,7 @@ import numpy.typing as npt
 from fssgd._settings import Settings
 
 Array = npt.NDArray[np.float64]
+HUGE = 1e290  # what has grown past it counts as infinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,10 @@ class Scaling:
     def unscale(self, weights: Array, level: Array) -> tuple[Array, Array]:
         """Take W of shape (n_features, n_outputs) and b to the user's units."""
         coef = weights / self.scale[:, None]
-        return coef, level - self.mean @ coef
+        if np.isfinite(coef).all():
+            return coef, level - self.mean @ coef
+        with np.errstate(over="ignore"):  # an unstable descent may overflow, but not to NaN
+            return coef, np.clip(level, -HUGE, HUGE) - self.mean @ np.clip(coef, -HUGE, HUGE)
 
     def rescale(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
         """Take coefficients and intercept in the user's units to W and b."""

@@ -45,7 +45,7 @@ class Spectrum:
     start : ndarray of shape (n_parameters, n_outputs)
         theta_0, with b counted from the mean of y if there is an intercept.
     minimum : float
-        F_min.
+        F_min, which rounding may take a little below 0.
     accurate : bool
         Whether it comes from a root.
     """
@@ -105,15 +105,22 @@ def _from_scatter(
         penalty[:p] = 2.0 * alpha
         data += np.diag(penalty)
     h, vectors = np.linalg.eigh(data)
-    slope = vectors.T @ slope
+    theta, from_start = start[: len(data)], False
     smallest = len(h) * EPS * h[-1]
     if h[0] <= smallest:
-        slope[h <= smallest] = 0.0
-        h[h <= smallest] = 0.0
+        null = h <= smallest
+        from_start = float((np.abs(h[null]) @ (vectors[:, null].T @ theta) ** 2).sum()) > EPS * height
+        if from_start:  # what lies in the null space stays there, and in F
+            height += float(np.vdot(theta, 0.5 * (data @ theta) - slope))
+        slope = vectors.T @ slope
+        slope[null] = 0.0
+        h[null] = 0.0
+    else:
+        slope = vectors.T @ slope
     curvature = np.maximum(h - penalty @ vectors**2, 0.0) if alpha else h
-    gradient = h[:, None] * (vectors.T @ start[: len(data)]) - slope
-    reached = (slope * slope).sum(axis=1) / np.where(h > 0, 2.0 * h, 1.0)
-    minimum = max(height - float(reached.sum()), 0.0)
+    gradient = h[:, None] * (vectors.T @ theta) - slope
+    falls = gradient if from_start else slope
+    minimum = height - float(((falls * falls).sum(axis=1) / np.where(h > 0, 2.0 * h, 1.0)).sum())
     spectrum = Spectrum(h, vectors, curvature, gradient, start, minimum, False)
     return _with_intercept(spectrum) if fit_intercept and not coupled else spectrum
 
@@ -125,7 +132,7 @@ def _from_root(
     rows = moments.root_x / (np.sqrt(moments.weight_sum) * scaling.scale)
     targets = moments.root_y / np.sqrt(moments.weight_sum)
     coupled = bool(mu.any())
-    if coupled:
+    if coupled or not fit_intercept:
         rows = np.vstack([rows, mu])
         targets = np.vstack([targets, np.zeros((1, n_outputs)) if fit_intercept else moments.mean_y])
     basis, weights = None, start[:p]
@@ -146,6 +153,7 @@ def _from_root(
     vectors = vectors.T
     left = left[:, : len(sigma)]
     null = sigma <= max(rows.shape) * EPS * sigma.max(initial=0.0)
+    frozen = float(((sigma[null, None] * (vectors[:, : len(sigma)].T[null] @ theta)) ** 2).sum())
     sigma[null] = 0.0
     reached = left.T @ targets
     reached[null] = 0.0
@@ -157,7 +165,11 @@ def _from_root(
     gradient = 2.0 * sigma[:, None] * (sigma[:, None] * along - reached) + shift * along
     h = 2.0 * sigma**2 + shift
     minimum = float((missed * missed).sum())
-    if shift:
+    if frozen > EPS**2 * float((targets * targets).sum()):  # what lies in the null space stays there, and in F
+        residual = rows @ theta - targets
+        falls = (gradient * gradient).sum(axis=1) / np.where(h > 0, 2.0 * h, 1.0)
+        minimum = float((residual * residual).sum() + 0.5 * shift * (theta * theta).sum() - falls.sum())
+    elif shift:
         minimum += float((shift / h) @ (reached * reached).sum(axis=1))
     curvature = 2.0 * sigma**2
     if alpha and not shift:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fssgd._blocks import assert_values_finite
+from fssgd._blocks import assert_values_finite, canonical, check_resolved
 from fssgd._columns import column_statistics, curvature_bound
 from fssgd._moments import Moments
 from fssgd._path import GradientPath, Locate
@@ -84,13 +84,19 @@ def survey_moments(
     )
 
 
-def survey_rows(X: Any, y: Array, weight: Array | None, settings: Settings, locate: Locate) -> Survey:
+def survey_rows(
+    X: Any, y: Array, weight: Array | None, settings: Settings, locate: Locate, names: Any = None
+) -> Survey:
     """Measure the columns, and bound the curvature by products with the rows."""
-    kept = slice(None) if weight is None else weight > 0
-    mean, variance = column_statistics(X[kept], None if weight is None else weight[kept])
-    mean_y, variance_y = column_statistics(y[kept], None if weight is None else weight[kept])
-    if not np.isfinite([mean.sum(), variance.sum(), mean_y.sum(), variance_y.sum()]).all():
-        assert_values_finite(X, y)
+    X = canonical(X)
+    kept = np.ones(len(y), dtype=bool) if weight is None else weight > 0
+    positive = None if weight is None else weight[kept]
+    if not kept.all():
+        assert_values_finite(X[~kept], y[~kept])
+    of_x, of_y = (column_statistics(data if kept.all() else data[kept], positive) for data in (X, y))
+    mean, variance, constant = (np.concatenate(pair) for pair in zip(of_x, of_y, strict=True))
+    check_resolved(mean, variance, constant, X, y, names)
+    (mean, variance, _), (mean_y, variance_y, _) = of_x, of_y
     scaling, level = Scaling.of_columns(mean, variance, settings), mean_y if settings.fit_intercept else 0.0 * mean_y
     rows = Rows(X, y, weight, scaling, level, settings.fit_intercept)
     n_features, dtype = X.shape[1], X.dtype
@@ -107,4 +113,5 @@ def survey_rows(X: Any, y: Array, weight: Array | None, settings: Settings, loca
 
     curvature, steepest = curvature_bound(hessian, len(penalty))
     start = locate(scaling, level)
-    return Survey(scaling, level, start, Reference(2.0 * float(slope), loss), curvature, steepest, None, rows)
+    reference = Reference(2.0 * float(slope), loss).checked(curvature)
+    return Survey(scaling, level, start, reference, curvature, steepest, None, rows)

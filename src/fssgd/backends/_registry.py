@@ -16,6 +16,8 @@ class _Entry(NamedTuple):
 _registry: dict[str, _Entry] = {
     "spectral": _Entry("fssgd.backends.spectral:Spectral", None),
     "numpy": _Entry("fssgd.backends.numpy:NumPy", None),
+    "tf-graph": _Entry("fssgd.backends.tensorflow:TensorFlowGraph", "fssgd[tensorflow]"),
+    "tf-session": _Entry("fssgd.backends.tensorflow:TensorFlowSession", "fssgd[tensorflow]"),
 }
 
 
@@ -55,7 +57,7 @@ def available_backends() -> tuple[str, ...]:
     for name in _registry:
         try:
             get_backend(name)
-        except ImportError:
+        except (ImportError, AttributeError, TypeError):  # not installed, or registered by mistake
             continue
         names.append(name)
     return tuple(names)

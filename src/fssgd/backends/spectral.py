@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fssgd._decay import first_integer
+from fssgd._decay import as_float, first_integer
 from fssgd._moments import Moments
 from fssgd._path import GradientPath
 from fssgd._problem import Array, Monitor, Problem, Solution, Status
@@ -44,7 +44,7 @@ class Spectral(Backend):
         theta: Array = path.position(k)
         if path.spectrum.accurate and problem.rows is not None and path.settled_at(k):
             theta = refined_limit(problem.rows, path)
-        loss = path.spectrum.minimum + path.excess_loss.at(k)
+        loss = max(path.spectrum.minimum + path.excess_loss.at(k), 0.0)
         return Solution(theta, k, status, loss, float(np.sqrt(path.squared_gradient.at(k))), None, path)
 
 
@@ -79,7 +79,7 @@ def _first_rise(problem: Problem, path: GradientPath) -> int | float:
 def _is_uncertain(path: GradientPath, k: int | float) -> bool:
     """Whether the rounding of the scatter matrix may show in iterate k."""
     bound = ACCURACY / EPS
-    if path.spectrum.accurate or not path.learning_rate * k * path.spectrum.largest > bound:
+    if path.spectrum.accurate or not path.learning_rate * path.spectrum.largest * as_float(k) > bound:
         return False
     return bool((path.eigenvalues == 0).any() or path.spectrum.condition_number > bound)
 

@@ -1,0 +1,64 @@
+"""One definition of a gradient step in TensorFlow, for eager tensors, traced functions and v1 graphs alike."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from fssgd._problem import Problem
+
+
+class Arrays(NamedTuple):
+    """The numbers of a problem as a step takes them.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_parameters, n_samples), or CSR of shape (n_samples, n_parameters)
+        The design, transposed if dense so that rows of the product lie together.
+    targets : ndarray of shape (n_samples, n_outputs)
+    offset : ndarray of shape (n_parameters, 1)
+        What a sparse design still has to be centred by; zeros for a dense one.
+    penalty : ndarray of shape (n_parameters, 1)
+        alpha for the weights, 0 for the intercept.
+    """
+
+    matrix: Any
+    targets: Any
+    offset: Any
+    penalty: Any
+
+    @classmethod
+    def of(cls, problem: Problem) -> Arrays:
+        """Lay out the rows of the problem."""
+        data, dtype, n_parameters = problem.data, problem.dtype, len(problem.start)
+        offset, penalty = np.zeros((n_parameters, 1), dtype), np.full((n_parameters, 1), problem.alpha, dtype)
+        if problem.fit_intercept:
+            penalty[-1] = 0
+        if data.offset is not None:
+            offset[:-1, 0] = data.offset
+        matrix = data.matrix if sp.issparse(data.matrix) else data.matrix.T
+        return cls(matrix, data.targets, offset, penalty)
+
+
+def loss_and_gradient(tf: Any, arrays: Arrays, theta: Any) -> tuple[Any, Any]:
+    """Return F and grad F at theta, of shape (n_parameters, n_outputs), for arrays given as tensors."""
+    matrix, targets, offset, penalty = arrays
+    if isinstance(matrix, tf.SparseTensor):
+        shifted = tf.concat([theta[:-1], theta[-1:] - tf.reduce_sum(offset * theta, axis=0, keepdims=True)], axis=0)
+        residual = tf.sparse.sparse_dense_matmul(matrix, shifted) - targets
+        product = tf.sparse.sparse_dense_matmul(matrix, residual, adjoint_a=True)
+        product -= offset * product[-1:]
+    else:
+        residual = tf.matmul(matrix, theta, transpose_a=True) - targets
+        product = tf.matmul(matrix, residual)
+    pull, column = penalty * theta, tf.reshape(residual, [-1, 1])
+    squares = tf.matmul(column, column, transpose_a=True)[0, 0]  # XLA vectorises a product, and not a sum
+    return squares + tf.reduce_sum(theta * pull), 2.0 * (product + pull)
+
+
+def sparse_parts(matrix: Any) -> tuple[Any, Any, tuple[int, ...]]:
+    """Indices, values and shape of a CSR matrix as TensorFlow wants them, in row order."""
+    rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+    return np.stack([rows, matrix.indices.astype(np.int64)], axis=1), matrix.data, matrix.shape

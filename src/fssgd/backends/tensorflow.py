@@ -1,0 +1,246 @@
+"""Gradient descent in TensorFlow, both ways: the loop in the graph, and one Session.run a step.
+
+Each ``Session.run`` costs a fixed overhead - about 0.1 ms, whatever the size of the step - so that 100 000 small steps
+spend their time outside of the arithmetic. A ``tf.while_loop`` pays it once a chunk.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fssgd._problem import Array, Monitor, Problem, Solution, Status
+from fssgd.backends._base import Backend
+from fssgd.backends._host_loop import descend
+from fssgd.backends._tensorflow_step import Arrays, loss_and_gradient, sparse_parts
+
+CAPACITY = 16_384  # losses a call of the loop can hold: a size XLA compiles in
+WORK = 1 << 28  # multiplications a call may do before Python is heard again
+TRIAL = 256  # plain steps before it is clear that the run is a long one
+OVERHEAD, PAYS = 1e5, 1e9  # of a plain step, and of a compilation, in multiplications
+
+_RUNNING, _CONVERGED, _DIVERGED = 0, 1, 2
+
+
+class TensorFlowBackend(Backend):
+    """What both have in common."""
+
+    def __init__(self, *, device: str | None = None) -> None:
+        self.device = device
+
+    @classmethod
+    def is_available(cls) -> bool:
+        """Return whether TensorFlow is installed, without importing it."""
+        return importlib.util.find_spec("tensorflow") is not None
+
+
+class TensorFlowGraph(TensorFlowBackend):
+    """The whole descent in an in-graph ``tf.while_loop``, tests for convergence and divergence included.
+
+    Parameters
+    ----------
+    device : str, default=None
+        Such as ``"/GPU:0"``; None leaves the choice to TensorFlow, which takes a GPU if there is one.
+    jit_compile : bool, default=None
+        Compile the loop with XLA, which takes a moment once per dtype and size. None does where it pays: for long
+        runs, and sizes compiled before. Sparse data always runs plain.
+
+    Notes
+    -----
+    Rows are padded with zeros to the next of eight sizes an octave before compiling, so that folds that differ by a few
+    rows share a compilation.
+    """
+
+    name = "tf-graph"
+
+    def __init__(self, *, device: str | None = None, jit_compile: bool | None = None) -> None:
+        super().__init__(device=device)
+        self.jit_compile = jit_compile
+
+    def solve(self, problem: Problem, monitor: Monitor) -> Solution:
+        """Run the loop in pieces, short enough that a callback or Ctrl-C is heard; see :meth:`Backend.solve`."""
+        tf = _import_tensorflow()
+        with tf.device(self.device) if self.device else nullcontext():
+            return _Run(tf, problem, self.jit_compile, self.device).descend(monitor)
+
+
+class TensorFlowSession(TensorFlowBackend):
+    """One ``tf.compat.v1.Session.run`` a step, the data fed each time: slow, and here to show why.
+
+    Parameters
+    ----------
+    device : str, default=None
+        Such as ``"/GPU:0"``; None leaves the choice to TensorFlow.
+    """
+
+    name = "tf-session"
+
+    def solve(self, problem: Problem, monitor: Monitor) -> Solution:
+        """Step from Python, with loss and gradient from the graph; see :meth:`Backend.solve`."""
+        arrays = Arrays.of(problem)
+        is_sparse = sp.issparse(arrays.matrix)
+        session, inputs, theta_input, outputs = _session(problem.dtype.name, is_sparse, self.device)
+        matrix = sparse_parts(arrays.matrix) if is_sparse else arrays.matrix
+        feed = dict(zip(inputs, arrays._replace(matrix=matrix), strict=True))
+
+        def evaluate(theta: Array) -> tuple[Any, Array]:
+            loss, gradient = session.run(outputs, {**feed, theta_input: theta})
+            return loss, gradient
+
+        return descend(problem, monitor, evaluate, problem.start.astype(problem.dtype))
+
+
+class _Run:
+    """One descent: its tensors, and which of the two loops takes the next piece."""
+
+    def __init__(self, tf: Any, problem: Problem, jit_compile: bool | None, device: str | None) -> None:
+        self.tf, self.device, self.jit_compile = tf, device, jit_compile
+        self.problem, self.arrays, self.dtype = problem, Arrays.of(problem), problem.dtype
+        self.is_sparse = sp.issparse(self.arrays.matrix)
+        self.work = max(1, problem.start.shape[1] * self.arrays.matrix.size)
+        self.tensors: dict[bool, Any] = {}
+
+    def descend(self, monitor: Monitor) -> Solution:
+        """Take pieces until one of the reasons to stop holds."""
+        longest = min(CAPACITY, max(1, WORK // self.work))
+        theta, lowest, k, stopped = self.tf.constant(self.problem.start, self.dtype.name), np.inf, 0, False
+        taken, theta, lowest, code, norm, losses = self.take(theta, lowest, 0, 0)
+        curve = [losses]
+        for end in self.problem.chunk_ends():
+            while k < end and code == _RUNNING:
+                steps = min(longest, end - k, longest if self.is_compiled(k) else TRIAL)
+                taken, theta, lowest, code, norm, losses = self.take(theta, lowest, k, steps)
+                k += taken
+                curve.append(losses)
+            if code != _RUNNING or (stopped := monitor(k, theta.numpy())):
+                break
+        status = {_CONVERGED: Status.CONVERGED, _DIVERGED: Status.DIVERGED}.get(code, Status.MAX_ITER)
+        every = np.concatenate(curve).astype(np.float64)
+        return Solution(theta.numpy(), k, Status.STOPPED if stopped else status, float(every[-1]), norm, every)
+
+    def is_compiled(self, k: int) -> bool:
+        """Decide whether XLA takes the piece that begins at step k."""
+        if self.is_sparse or self.jit_compile is not None:
+            return bool(self.jit_compile) and not self.is_sparse
+        left = self.problem.max_iter - k
+        is_long = k >= TRIAL or self.problem.threshold is None
+        return self.shape in _compiled or (is_long and left * (OVERHEAD + self.work) > PAYS)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """What a compilation is for."""
+        n_parameters, n_samples = self.arrays.matrix.shape
+        return self.dtype.name, self.device, n_parameters, _padded(n_samples), self.arrays.targets.shape[1]
+
+    def take(self, theta: Any, lowest: float, k: int, steps: int) -> tuple[Any, ...]:
+        """Take up to so many steps from iterate k; none at all looks at theta_0."""
+        compiled = self.is_compiled(k)
+        if compiled:
+            _compiled.add(self.shape)
+        loop = _loop(self.dtype.name, self.is_sparse, compiled, self.device)
+        if compiled not in self.tensors:
+            self.tensors[compiled] = self.as_tensors(compiled)
+        problem = self.problem
+        threshold = -1.0 if problem.threshold is None else problem.threshold
+        root, slack = np.sqrt(problem.curvature / 2.0), np.inf if problem.is_stable else 0.0
+        numbers = problem.learning_rate, threshold, problem.target_size, root, slack, lowest
+        results = loop(*self.tensors[compiled], theta, np.array(numbers, self.dtype), np.int32(steps))
+        taken, theta, lowest, code, norm, first, losses = results
+        taken = int(taken)
+        losses = losses.numpy()[:taken] if steps else first.numpy()[None]
+        return taken, theta, float(lowest), int(code), float(norm), losses
+
+    def as_tensors(self, padded: bool) -> Arrays:
+        """Move the arrays to TensorFlow, with rows of zeros to a size shared by others if ``padded``."""
+        matrix, targets, offset, penalty = self.arrays
+        if self.is_sparse:
+            matrix = self.tf.SparseTensor(*sparse_parts(matrix))
+        elif padded:
+            more = _padded(matrix.shape[1]) - matrix.shape[1]
+            matrix, targets = np.pad(matrix, ((0, 0), (0, more))), np.pad(targets, ((0, more), (0, 0)))
+        convert = self.tf.convert_to_tensor
+        return Arrays(matrix if self.is_sparse else convert(matrix), *map(convert, (targets, offset, penalty)))
+
+
+_compiled: set[tuple[Any, ...]] = set()
+
+
+@functools.cache
+def _loop(dtype: str, is_sparse: bool, compiled: bool, device: str | None) -> Any:
+    """Return the traced loop; XLA specialises it to each shape, the plain one serves all."""
+    tf = _import_tensorflow()
+    eps = float(np.finfo(dtype).eps)
+    spec = functools.partial(tf.TensorSpec, dtype=dtype)
+    design = tf.SparseTensorSpec([None, None], dtype) if is_sparse else spec([None, None])
+    column = spec([None, 1])
+    signature = [design, spec([None, None]), column, column, spec([None, None]), spec([6]), tf.TensorSpec([], tf.int32)]
+
+    @tf.function(input_signature=signature, jit_compile=compiled, autograph=False)  # type: ignore[untyped-decorator]
+    def loop(
+        matrix: Any, targets: Any, offset: Any, penalty: Any, theta: Any, numbers: Any, steps: Any
+    ) -> tuple[Any, ...]:
+        rate, threshold, target_size, root, slack, lowest = tf.unstack(numbers)
+        arrays = Arrays(matrix, targets, offset, penalty)
+
+        def look(theta: Any, lowest: Any) -> tuple[Any, ...]:
+            """Evaluate F and its gradient, and the reasons to stop; see Problem.highest_loss."""
+            loss, gradient = loss_and_gradient(tf, arrays, theta)
+            norm = tf.sqrt(tf.reduce_sum(gradient * gradient))
+            d = 8.0 * eps * (target_size + root * tf.sqrt(tf.reduce_sum(theta * theta)))
+            risen = tf.where(loss <= lowest + 4.0 * d * tf.sqrt(lowest) + d * d + slack, _RUNNING, _DIVERGED)
+            return tf.minimum(lowest, loss), tf.where(norm <= threshold, _CONVERGED, risen), norm, gradient, loss
+
+        def body(k: Any, theta: Any, lowest: Any, code: Any, norm: Any, gradient: Any, losses: Any) -> tuple[Any, ...]:
+            theta = theta - rate * gradient
+            lowest, code, norm, gradient, loss = look(theta, lowest)
+            return k + 1, theta, lowest, code, norm, gradient, losses.write(k, loss)
+
+        lowest, code, norm, gradient, loss = look(theta, lowest)
+        state = 0, theta, lowest, code, norm, gradient, tf.TensorArray(dtype, CAPACITY)
+        scalar, any_shape = tf.TensorShape([]), tf.TensorShape([None, None])
+        shapes = scalar, any_shape, scalar, scalar, scalar, any_shape, tf.TensorShape(None)
+        taken, theta, lowest, code, norm, _, losses = tf.while_loop(
+            lambda k, theta, lowest, code, *_: (k < steps) & (code == _RUNNING), body, state, shapes
+        )
+        return taken, theta, lowest, code, norm, loss, losses.stack()
+
+    return loop
+
+
+@functools.cache
+def _session(dtype: str, is_sparse: bool, device: str | None) -> tuple[Any, Arrays, Any, Any]:
+    """Return a session over a graph of its own, its inputs, and loss and gradient."""
+    tf = _import_tensorflow()
+    v1, graph = tf.compat.v1, tf.Graph()
+    with graph.as_default(), graph.device(device):
+        matrix = (v1.sparse_placeholder if is_sparse else v1.placeholder)(dtype, [None, None])
+        targets, theta = v1.placeholder(dtype, [None, None]), v1.placeholder(dtype, [None, None])
+        inputs = Arrays(matrix, targets, v1.placeholder(dtype, [None, 1]), v1.placeholder(dtype, [None, 1]))
+        outputs = loss_and_gradient(tf, inputs, theta)
+    config = v1.ConfigProto(gpu_options=v1.GPUOptions(allow_growth=True))
+    return v1.Session(graph=graph, config=config), inputs, theta, outputs
+
+
+@functools.cache
+def _import_tensorflow() -> Any:
+    try:
+        import tensorflow as tf
+    except ImportError as error:
+        raise ImportError(f"TensorFlow could not be imported ({error}): pip install 'fssgd[tensorflow]'.") from error
+    for gpu in tf.config.list_physical_devices("GPU"):
+        try:
+            tf.config.experimental.set_memory_growth(gpu, True)
+        except (RuntimeError, ValueError):  # already in use: its owner's settings stand
+            break
+    return tf
+
+
+def _padded(n_samples: int) -> int:
+    """Round up to one of eight sizes an octave."""
+    step = 1 << max(0, n_samples.bit_length() - 4)
+    return -(-n_samples // step) * step

@@ -1,0 +1,224 @@
+"""Cases 40-45 of shared/cases.md: scikit-learn's contract, and TensorFlow's manners."""
+
+import copy
+import logging
+import pickle
+import resource
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from fssgd import LinearRegressorGD
+from fssgd.backends import get_backend
+
+tensorflow_only = pytest.mark.parametrize("backend", ["tf-graph", "tf-session"], indirect=True)
+
+
+def data(n_samples=60, n_features=3):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_samples, n_features)) * [1, 10, 0.1] + [0, 50, -3]
+    return X, X @ [1, 2, 30] + rng.normal(size=n_samples)
+
+
+def run(code, **settings):
+    """Run code in its own process, and return what it printed."""
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", code]
+    result = subprocess.run(command, capture_output=True, timeout=180, **settings)
+    assert result.returncode == 0, result.stderr.decode()[-2000:]
+    return result.stdout.decode().strip()
+
+
+# case 40
+def test_case_40_parameters(backend):
+    settings = {"learning_rate": 0.1, "max_iter": 7, "tol": None, "standardize": False}
+    settings |= {"fit_intercept": False, "alpha": 2.0}
+    model = LinearRegressorGD(**settings, backend=backend, warm_start=True)
+    assert model.get_params() == {**settings, "backend": backend, "warm_start": True}
+    assert clone(model).get_params() == model.get_params()
+    X, y = data()
+    with pytest.raises(ValueError, match="diverged"):
+        model.fit(X, y)
+    model.set_params(learning_rate=1e-5, alpha=0.0, warm_start=False).fit(X, y)
+    changed = LinearRegressorGD(**{**settings, "learning_rate": 1e-5, "alpha": 0.0}, backend=backend).fit(X, y)
+    assert_array_equal(model.coef_, changed.coef_)
+    assert not hasattr(clone(model), "coef_")
+
+
+def test_case_40_a_backend_instance_is_a_parameter_too(backend):
+    model = clone(LinearRegressorGD(backend=get_backend(backend), max_iter=3, tol=None))
+    assert model.get_params()["backend"] == get_backend(backend)
+    assert model.fit(*data()).backend_ == backend
+
+
+@pytest.mark.parametrize("rates", [[1e-3, 1e-1, 10], [10, 1e-1]])
+def test_case_40_a_search_marks_the_divergence_as_failed(backend, rates):
+    X, y = data()
+    regressor = LinearRegressorGD(max_iter=200, tol=None, standardize=False, backend=backend)
+    model = make_pipeline(StandardScaler(), regressor)
+    search = GridSearchCV(model, {"linearregressorgd__learning_rate": rates}, cv=3)
+    with (
+        pytest.warns(FitFailedWarning, match=r"(?s)3 fits failed .*DivergenceError.*learning_rate=10 is above"),
+        pytest.warns(UserWarning, match="scores are non-finite"),
+    ):
+        search.fit(X, y)
+    scores = search.cv_results_["mean_test_score"]
+    assert_array_equal(np.isnan(scores), [rate == 10 for rate in rates])
+    assert search.best_params_ == {"linearregressorgd__learning_rate": 1e-1}
+    assert search.best_score_ > 0.99
+
+
+def test_case_40_a_search_can_raise_instead(backend):
+    model = LinearRegressorGD(max_iter=200, tol=None, backend=backend)
+    search = GridSearchCV(model, {"learning_rate": [10]}, cv=2, error_score="raise")
+    with pytest.raises(ValueError, match="learning_rate=10 is above"):
+        search.fit(*data())
+
+
+# case 41
+COPIES = {
+    "pickle": lambda model, path: pickle.loads(pickle.dumps(model)),
+    "deepcopy": lambda model, path: copy.deepcopy(model),
+    "joblib": lambda model, path: joblib.load(joblib.dump(model, path / "model.joblib")[0]),
+}
+
+
+@pytest.mark.parametrize("means", COPIES)
+@pytest.mark.parametrize("instance", [False, True])
+def test_case_41_copies_predict_the_same(backend, means, instance, tmp_path):
+    X, y = data()
+    model = LinearRegressorGD(max_iter=20, tol=None, backend=get_backend(backend) if instance else backend).fit(X, y)
+    other = COPIES[means](model, tmp_path)
+    assert_array_equal(other.predict(X), model.predict(X))
+    assert_allclose(other.loss_curve_, model.loss_curve_, rtol=1e-15)
+    assert other.get_params() == model.get_params()
+    assert_array_equal(other.fit(X, y).coef_, model.coef_)
+
+
+@pytest.mark.parametrize("instance", [False, True])
+def test_case_41_a_process_without_tensorflow_predicts_the_same(backend, instance, tmp_path):
+    X, y = data()
+    model = LinearRegressorGD(max_iter=20, tol=None, backend=get_backend(backend) if instance else backend).fit(X, y)
+    joblib.dump((model, X, model.predict(X)), tmp_path / "model.joblib")
+    (tmp_path / "model.pickle").write_bytes(pickle.dumps((model, X, model.predict(X))))
+    code = (
+        "import pickle, joblib, sys\n"
+        "for model, X, expected in (joblib.load('model.joblib'), pickle.load(open('model.pickle', 'rb'))):\n"
+        "    assert (model.predict(X) == expected).all()\n"
+        "    repr(model), model._repr_html_()\n"
+        "print('tensorflow' in sys.modules)"
+    )
+    assert run(code, cwd=tmp_path) == "False"
+
+
+# case 42: a green run can hide skipped checks, so they are counted
+def test_case_42_check_estimator(backend):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(LinearRegressorGD(backend=backend), on_fail=None)
+    by_status = {
+        status: {f"{r['check_name']}: {r['exception']}" for r in results if r["status"] == status}
+        for status in ("failed", "xfail")
+    }
+    assert by_status == {"failed": set(), "xfail": set()}
+    assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}
+    assert sum(r["status"] == "passed" for r in results) >= 55
+
+
+# case 43
+class Messages(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.texts = []
+
+    def emit(self, record):
+        self.texts.append(record.getMessage())
+
+
+def resident_megabytes():
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+@tensorflow_only
+def test_case_43_fifty_fits_leave_the_process_as_it_was(backend):
+    tf = pytest.importorskip("tensorflow")
+    X, y = data(60)
+    heard = Messages()
+    tf.get_logger().addHandler(heard)
+    try:
+        for i in range(60):
+            rows = slice(0, 60 - i % 3)  # folds of a cross-validation differ by a row
+            LinearRegressorGD(max_iter=5 + i % 4, tol=None, learning_rate=0.1 / (1 + i), backend=backend).fit(
+                X[rows], y[rows]
+            )
+            if i == 9:
+                before = resident_megabytes()
+    finally:
+        tf.get_logger().removeHandler(heard)
+    assert resident_megabytes() - before < 40
+    assert not [text for text in heard.texts if "retracing" in text]
+    assert tf.executing_eagerly()
+    assert not tf.compat.v1.get_default_graph().get_operations()
+
+
+# case 44
+@tensorflow_only
+def test_case_44_cross_validation_in_parallel_ends(backend):
+    pytest.importorskip("tensorflow")
+    code = (
+        "import numpy as np\n"
+        "from fssgd import LinearRegressorGD\n"
+        "from sklearn.model_selection import cross_val_score\n"
+        "X = np.random.default_rng(0).normal(size=(90, 3))\n"
+        f"model = LinearRegressorGD(max_iter=200, backend={backend!r})\n"
+        "model.fit(X, X.sum(axis=1))\n"
+        "print(cross_val_score(model, X, X.sum(axis=1), n_jobs=2, cv=3).min() > 0.99)"
+    )
+    assert run(code) == "True"
+
+
+# case 45
+@pytest.mark.parametrize("n_outputs", [None, 1, 2])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:skl2onnx", "ignore::DeprecationWarning:onnx")
+def test_case_45_converts_to_onnx(model, n_outputs, fit_intercept, dtype):
+    skl2onnx = pytest.importorskip("skl2onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    X, y = data()
+    X = X.astype(dtype)
+    targets = y if n_outputs is None else np.column_stack([y, -y + 1])[:, :n_outputs]
+    fitted = model(max_iter=100, tol=None, fit_intercept=fit_intercept).fit(X, targets)
+    plain = fitted.to_sklearn()
+    assert type(plain) is LinearRegression
+    assert_array_equal(plain.predict(X), fitted.predict(X))
+    converted = skl2onnx.to_onnx(plain, X[:1])
+    session = onnxruntime.InferenceSession(converted.SerializeToString(), providers=["CPUExecutionProvider"])
+    (predicted,) = session.run(None, {session.get_inputs()[0].name: X})
+    rounding = 10 * np.finfo(dtype).eps * np.abs(X).max(axis=0) @ np.abs(np.atleast_2d(fitted.coef_)).max(axis=0)
+    assert_allclose(np.reshape(predicted, np.shape(targets)), fitted.predict(X), atol=rounding)
+
+
+def test_case_45_the_copy_is_independent_and_keeps_names(model):
+    pandas = pytest.importorskip("pandas")
+    frame, y = pandas.DataFrame(data()[0], columns=["a", "b", "c"]), data()[1]
+    fitted = model(max_iter=3, tol=None).fit(frame, y)
+    plain = fitted.to_sklearn()
+    assert_array_equal(plain.feature_names_in_, ["a", "b", "c"])
+    assert plain.n_features_in_ == 3
+    before = fitted.coef_.copy()
+    plain.coef_ += 1
+    assert_array_equal(fitted.coef_, before)
