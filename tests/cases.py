@@ -1,4 +1,4 @@
-"""Small things the tests of shared/cases.md have in common."""
+"""Small things the tests of the field have in common."""
 
 import tracemalloc
 

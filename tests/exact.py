@@ -20,7 +20,7 @@ root = np.frompyfunc(mp.sqrt, 1, 1)
 
 
 class Descent:
-    """The problem of `design.md`, section 2, in exact arithmetic; theta is W over b, one column an output."""
+    """The problem of the documentation, section 2, in exact arithmetic; theta is W over b, one column an output."""
 
     def __init__(self, X, y, weight=None, *, standardize=True, fit_intercept=True, alpha=0.0, start=None):
         X, y = to_exact(np.asarray(X, float)), to_exact(np.asarray(y, float).reshape(len(y), -1))

@@ -1,4 +1,4 @@
-"""Cases 40-45 of shared/cases.md: scikit-learn's contract, and TensorFlow's manners."""
+"""Cases 40-45 of the field: scikit-learn's contract, and TensorFlow's manners."""
 
 import copy
 import logging

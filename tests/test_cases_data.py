@@ -1,4 +1,4 @@
-"""Cases 21-27 of shared/cases.md: shapes, types, frames, read-only and strided arrays."""
+"""Cases 21-27 of the field: shapes, types, frames, read-only and strided arrays."""
 
 import numpy as np
 import pytest

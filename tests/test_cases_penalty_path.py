@@ -1,4 +1,4 @@
-"""Cases 33-39 and 46-48 of shared/cases.md: warm starts, penalty, conditioning, memory, and values of the path."""
+"""Cases 33-39 and 46-48 of the field: warm starts, penalty, conditioning, memory, and values of the path."""
 
 import numpy as np
 import pytest

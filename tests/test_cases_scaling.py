@@ -1,4 +1,4 @@
-"""Cases 11-20 of shared/cases.md: scaling and unscaling."""
+"""Cases 11-20 of the field: scaling and unscaling."""
 
 import numpy as np
 import pytest

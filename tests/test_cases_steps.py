@@ -1,4 +1,4 @@
-"""Cases 1-10 of shared/cases.md: step size, divergence, convergence."""
+"""Cases 1-10 of the field: step size, divergence, convergence."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Cases 28-32 of shared/cases.md: weights, sparse and incremental data."""
+"""Cases 28-32 of the field: weights, sparse and incremental data."""
 
 import numpy as np
 import pytest

@@ -90,6 +90,21 @@ def test_stepping_takes_a_huge_max_iter_but_not_infinity():
         LinearRegressorGD(max_iter=np.inf, backend="numpy").fit(X, Y)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("backend", ["spectral", "numpy"])
+def test_no_dtype_is_asked_for_more_than_it_resolves(dtype, backend):
+    """The floor of the tolerance is 100 eps sqrt(2 L F), eps that of X."""
+    fitted = LinearRegressorGD(tol=0.0, learning_rate=0.1, backend=backend).fit(X.astype(dtype), Y)
+    assert fitted.converged_
+    right = Descent(X.astype(dtype), Y)
+    floor = 100 * float(np.finfo(dtype).eps) * np.sqrt(2 * right.curvature * Y.var(axis=0).sum())
+    k = fitted.n_iter_
+    norms = [right.gradient_norm(right.theta(step, 0.1)) for step in (k, k - 1)]
+    noise = 0.2 if backend == "numpy" else 1e-6  # of the computed gradient, in units of its floor
+    assert norms[0] <= floor * (1 + noise)
+    assert norms[1] > floor * (1 - noise)
+
+
 def test_infinitely_many_steps_at_the_limit_of_stability_end_nowhere():
     x = np.array([[-1.0], [1.0]] * 2)
     for tol in (None, 1e-8):

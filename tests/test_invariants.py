@@ -4,6 +4,7 @@ import warnings
 from unittest import mock
 
 import numpy as np
+import scipy.sparse as sp
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
@@ -12,7 +13,7 @@ import fssgd._survey
 from exact import EPS
 from fssgd import DivergenceError, GradientPath, LinearRegressorGD
 from fssgd._columns import curvature_bound
-from strategies import CI, problems, stable_ratios
+from strategies import CI, Data, problems, stable_ratios
 
 TOLERANCES = st.sampled_from([1e-2, 1e-5, 1e-8])
 
@@ -147,17 +148,31 @@ def test_integer_weights_are_repetition_and_only_ratios_count(data, ratio, backe
     settings = {"learning_rate": eta, "max_iter": k, "tol": None}
     weighted = theta(fit(data, backend, **settings), data)
     offset = EPS * np.linalg.norm(data.share @ data.Y)
-    repeated = type(data)(
+    repeated = Data(
         np.repeat(data.X, data.weight.astype(int), axis=0),
         np.repeat(data.Y, data.weight.astype(int), axis=0),
         None,
         data.options,
     )
-    scaled = type(data)(data.X, data.Y, data.weight * factor, data.options)
+    scaled = Data(data.X, data.Y, data.weight * factor, data.options)
     for other in (repeated, scaled):
         rounding = 1 + len(other.X) / len(data.X)
         gap = np.linalg.norm(theta(fit(other, backend, **settings), data) - weighted)
         assert gap <= 2 * rounding * distance[k] + 4 * offset
+
+
+@given(problems(), stable_ratios, st.sampled_from(["spectral", "numpy"]), st.booleans())
+@CI
+def test_sparse_data_is_the_same_data(data, ratio, backend, over_rows):
+    assume(data.L > 0)
+    eta, k = ratio / data.L, 60
+    distance, _ = data.bounds(eta, k)
+    settings = {"learning_rate": eta, "max_iter": k, "tol": None}
+    dense = theta(fit(data, backend, **settings), data)
+    stored = Data(sp.csr_array(data.X), data.Y, data.weight, data.options)
+    with mock.patch.object(fssgd._survey, "LIMIT", 0 if over_rows else 4096):
+        sparse = theta(fit(stored, backend, **settings), data)
+    assert np.linalg.norm(sparse - dense) <= distance[k] + EPS * np.linalg.norm(data.share @ data.Y)
 
 
 @given(problems(max_rows=8, max_columns=6))

@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from exact import EPS
-from fssgd import GradientPath
+from fssgd import GradientPath, Moments
 from fssgd._decay import PowerSum, log_factors
 from strategies import CI, Data, problems, stable_ratios
 
@@ -75,9 +75,15 @@ def test_values_of_a_power_sum(modes, growing, k):
     np.testing.assert_allclose(power_sum(modes).at(k), powers(modes)[k], rtol=EPS * (20 + 10 * k), atol=1e-290)
 
 
-@given(problems(max_rows=8, alphas=(0.0, 0.3, 2.0)), stable_ratios, st.integers(0, 60))
+def path_of(data, eta, accurate):
+    """By either route, the root of the rows or their scatter matrix."""
+    moments = Moments.from_arrays(data.X, data.Y, data.weight, accurate=accurate)
+    return GradientPath.from_moments(moments, learning_rate=eta, **data.options)
+
+
+@given(problems(max_rows=8, alphas=(0.0, 0.3, 2.0)), stable_ratios, st.integers(0, 60), st.booleans())
 @CI
-def test_degrees_of_freedom_and_gcv_against_the_hat_matrix(data, ratio, k):
+def test_degrees_of_freedom_and_gcv_against_the_hat_matrix(data, ratio, k, accurate):
     """Column i of the hat matrix is what a descent on the unit vector e_i fits."""
     assume(data.L > 0)
     eta, n = ratio / data.L, len(data.Y)
@@ -85,7 +91,7 @@ def test_degrees_of_freedom_and_gcv_against_the_hat_matrix(data, ratio, k):
     hat = unit.Z @ unit.iterates(eta, k)[k]
     kept = data.share > 0
     count, df = int(kept.sum()), float(np.trace(hat))
-    path = GradientPath.from_arrays(data.X, data.Y, data.weight, learning_rate=eta, **data.options)
+    path = path_of(data, eta, accurate)
     lost = 1 + (np.abs(data.X) / data.scaling[1]).max()
     noise = 1e3 * (1 + k) * EPS * lost * n
     assert abs(path.degrees_of_freedom(k) - df) <= noise
@@ -99,12 +105,12 @@ def test_degrees_of_freedom_and_gcv_against_the_hat_matrix(data, ratio, k):
         assert abs(path.gcv(k) - expected) <= 1e-6 * expected + 1e-9 * size
 
 
-@given(problems(alphas=(0.0, 0.3)), stable_ratios)
+@given(problems(alphas=(0.0, 0.3)), stable_ratios, st.booleans())
 @CI
-def test_degrees_of_freedom_grow_to_the_rank(data, ratio):
+def test_degrees_of_freedom_grow_to_the_rank(data, ratio, accurate):
     """Monotonically up to eta = 1 / L, and to the ridge's sum of h / (h + 2 alpha) with a penalty."""
     assume(data.L > 0)
-    path = GradientPath.from_arrays(data.X, data.Y, data.weight, learning_rate=ratio / data.L, **data.options)
+    path = path_of(data, ratio / data.L, accurate)
     values = path.degrees_of_freedom([0, 1, 2, 10, 100, 10**4, np.inf])
     assert values[0] == 0.0
     if ratio <= 1.0:
@@ -122,13 +128,13 @@ def test_degrees_of_freedom_grow_to_the_rank(data, ratio):
             assert abs(values[-1] - (singular >= 1e-12 * singular[0]).sum()) <= 1e-9
 
 
-@given(problems(), stable_ratios, st.integers(0, 200))
+@given(problems(), stable_ratios, st.integers(0, 200), st.booleans())
 @CI
-def test_gradient_and_loss_are_those_of_the_iterate(data, ratio, k):
+def test_gradient_and_loss_are_those_of_the_iterate(data, ratio, k, accurate):
     """The closed forms of F_k and ||grad F_k|| against theta_k put into their definitions."""
     assume(data.L > 0)
     eta = ratio / data.L
-    path = GradientPath.from_arrays(data.X, data.Y, data.weight, learning_rate=eta, **data.options)
+    path = path_of(data, eta, accurate)
     theta = path.position(k)
     if data.options["fit_intercept"]:
         theta[-1] += path.level

@@ -26,6 +26,8 @@ class DivergenceError(ValueError):
         The column with the largest entry in the steepest direction, or "intercept".
     """
 
+    __module__ = "fssgd"
+
     def __init__(self, message: str, learning_rate: float, max_learning_rate: float, n_iter: int, feature: str) -> None:
         super().__init__(message)
         self.learning_rate = learning_rate

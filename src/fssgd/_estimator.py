@@ -110,7 +110,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
     >>> model.coef_, round(float(model.intercept_), 12), model.n_iter_
     (array([2.]), 1.0, 1)
     >>> LinearRegressorGD(learning_rate=0.1, max_iter=10, tol=None).fit(x, [3.0, 5.0, 7.0, 9.0]).coef_
-    array([1.7852516])
+    array([1.78525164])
     """
 
     _parameter_constraints: dict[str, Any] = {

@@ -76,7 +76,7 @@ class GradientPath:
     >>> path.coef(np.inf)
     array([2.])
     >>> path.steps_to(1e-6)
-    62
+    67
     """
 
     moments: Moments

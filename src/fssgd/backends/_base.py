@@ -34,7 +34,7 @@ class Backend(abc.ABC):
     >>> LinearRegressorGD(max_iter=10, learning_rate=0.1, tol=None, backend=Plain()).fit(
     ...     [[1], [2], [3], [4]], [3, 5, 7, 9]
     ... ).coef_
-    array([1.7852516])
+    array([1.78525164])
     """
 
     name: ClassVar[str]

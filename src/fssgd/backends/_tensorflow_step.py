@@ -9,6 +9,8 @@ import scipy.sparse as sp
 
 from fssgd._problem import Problem
 
+BLOCK_ROWS = 4096
+
 
 class Arrays(NamedTuple):
     """The numbers of a problem as a step takes them.
@@ -16,8 +18,9 @@ class Arrays(NamedTuple):
     Parameters
     ----------
     matrix : ndarray of shape (n_parameters, n_samples), or CSR of shape (n_samples, n_parameters)
-        The design, transposed if dense so that rows of the product lie together.
-    targets : ndarray of shape (n_samples, n_outputs)
+        The design, transposed if dense so that rows of the product lie together. Long float32 data comes in blocks,
+        of shape (n_blocks, n_parameters, n_rows), because a sum of many float32 in one go loses digits.
+    targets : ndarray of shape (n_samples, n_outputs) or (n_blocks, n_rows, n_outputs)
     offset : ndarray of shape (n_parameters, 1)
         What a sparse design still has to be centred by; zeros for a dense one.
     penalty : ndarray of shape (n_parameters, 1)
@@ -38,8 +41,15 @@ class Arrays(NamedTuple):
             penalty[-1] = 0
         if data.offset is not None:
             offset[:-1, 0] = data.offset
-        matrix = data.matrix if sp.issparse(data.matrix) else data.matrix.T
-        return cls(matrix, data.targets, offset, penalty)
+        if sp.issparse(data.matrix):
+            return cls(data.matrix, data.targets, offset, penalty)
+        matrix, targets = data.matrix.T, data.targets
+        if dtype == np.float32 and len(targets) > BLOCK_ROWS:
+            missing = -len(targets) % BLOCK_ROWS
+            matrix, targets = np.pad(matrix, ((0, 0), (0, missing))), np.pad(targets, ((0, missing), (0, 0)))
+            matrix = np.ascontiguousarray(matrix.reshape(n_parameters, -1, BLOCK_ROWS).transpose(1, 0, 2))
+            targets = targets.reshape(len(matrix), BLOCK_ROWS, -1)
+        return cls(matrix, targets, offset, penalty)
 
 
 def loss_and_gradient(tf: Any, arrays: Arrays, theta: Any) -> tuple[Any, Any]:
@@ -53,8 +63,12 @@ def loss_and_gradient(tf: Any, arrays: Arrays, theta: Any) -> tuple[Any, Any]:
     else:
         residual = tf.matmul(matrix, theta, transpose_a=True) - targets
         product = tf.matmul(matrix, residual)
-    pull, column = penalty * theta, tf.reshape(residual, [-1, 1])
-    squares = tf.matmul(column, column, transpose_a=True)[0, 0]  # XLA vectorises a product, and not a sum
+    if len(residual.shape) == 3:
+        product, squares = tf.reduce_sum(product, axis=0), tf.reduce_sum(tf.reduce_sum(residual * residual, axis=1))
+    else:
+        column = tf.reshape(residual, [-1, 1])
+        squares = tf.matmul(column, column, transpose_a=True)[0, 0]  # XLA vectorises a product, and not a sum
+    pull = penalty * theta
     return squares + tf.reduce_sum(theta * pull), 2.0 * (product + pull)
 
 

@@ -33,11 +33,11 @@ def _plain(problem: Problem, shape: tuple[int, ...]) -> Evaluate:
     """Return F and its gradient for a design that needs no correction: the fewest calls a step."""
     design = problem.data.matrix
     targets = problem.data.targets.reshape(-1, *shape[1:])
-    transposed = design.T
+    transposed, residual = design.T, np.empty_like(targets)
+    into = residual if isinstance(design, np.ndarray) else None
 
     def evaluate(theta: Array) -> tuple[Any, Array]:
-        residual = design.dot(theta)
-        residual -= targets
+        np.subtract(design.dot(theta) if into is None else np.dot(design, theta, out=into), targets, out=residual)
         return np.vdot(residual, residual), 2 * transposed.dot(residual)
 
     return evaluate

@@ -83,9 +83,9 @@ class TensorFlowSession(TensorFlowBackend):
     def solve(self, problem: Problem, monitor: Monitor) -> Solution:
         """Step from Python, with loss and gradient from the graph; see :meth:`Backend.solve`."""
         arrays = Arrays.of(problem)
-        is_sparse = sp.issparse(arrays.matrix)
-        session, inputs, theta_input, outputs = _session(problem.dtype.name, is_sparse, self.device)
-        matrix = sparse_parts(arrays.matrix) if is_sparse else arrays.matrix
+        kind = _kind(arrays)
+        session, inputs, theta_input, outputs = _session(problem.dtype.name, kind, self.device)
+        matrix = sparse_parts(arrays.matrix) if kind == "sparse" else arrays.matrix
         feed = dict(zip(inputs, arrays._replace(matrix=matrix), strict=True))
 
         def evaluate(theta: Array) -> tuple[Any, Array]:
@@ -102,13 +102,16 @@ class _Run:
         self.tf, self.device, self.jit_compile = tf, device, jit_compile
         self.problem, self.arrays, self.dtype = problem, Arrays.of(problem), problem.dtype
         self.is_sparse = sp.issparse(self.arrays.matrix)
+        self.kind = _kind(self.arrays)
+        self.rows_axis = 0 if self.kind == "blocks" else 1
         self.work = max(1, problem.start.shape[1] * self.arrays.matrix.size)
         self.tensors: dict[bool, Any] = {}
 
     def descend(self, monitor: Monitor) -> Solution:
         """Take pieces until one of the reasons to stop holds."""
         longest = min(CAPACITY, max(1, WORK // self.work))
-        theta, lowest, k, stopped = self.tf.constant(self.problem.start, self.dtype.name), np.inf, 0, False
+        theta, k, stopped = self.tf.constant(self.problem.start, self.dtype.name), 0, False
+        lowest = float(np.finfo(self.dtype).max)  # and not inf, of which 0 times is NaN
         taken, theta, lowest, code, norm, losses = self.take(theta, lowest, 0, 0)
         curve = [losses]
         for end in self.problem.chunk_ends():
@@ -134,15 +137,15 @@ class _Run:
     @property
     def shape(self) -> tuple[Any, ...]:
         """What a compilation is for."""
-        n_parameters, n_samples = self.arrays.matrix.shape
-        return self.dtype.name, self.device, n_parameters, _padded(n_samples), self.arrays.targets.shape[1]
+        *others, n_samples = np.moveaxis(self.arrays.matrix, self.rows_axis, -1).shape
+        return self.dtype.name, self.device, *others, _padded(n_samples), self.arrays.targets.shape[-1]
 
     def take(self, theta: Any, lowest: float, k: int, steps: int) -> tuple[Any, ...]:
         """Take up to so many steps from iterate k; none at all looks at theta_0."""
         compiled = self.is_compiled(k)
         if compiled:
             _compiled.add(self.shape)
-        loop = _loop(self.dtype.name, self.is_sparse, compiled, self.device)
+        loop = _loop(self.dtype.name, self.kind, compiled, self.device)
         if compiled not in self.tensors:
             self.tensors[compiled] = self.as_tensors(compiled)
         problem = self.problem
@@ -161,8 +164,10 @@ class _Run:
         if self.is_sparse:
             matrix = self.tf.SparseTensor(*sparse_parts(matrix))
         elif padded:
-            more = _padded(matrix.shape[1]) - matrix.shape[1]
-            matrix, targets = np.pad(matrix, ((0, 0), (0, more))), np.pad(targets, ((0, more), (0, 0)))
+            n_samples = matrix.shape[self.rows_axis]
+            more = [(0, _padded(n_samples) - n_samples)]
+            matrix = np.pad(matrix, [(0, 0)] * self.rows_axis + more + [(0, 0)] * (matrix.ndim - 1 - self.rows_axis))
+            targets = np.pad(targets, more + [(0, 0)] * (targets.ndim - 1))
         convert = self.tf.convert_to_tensor
         return Arrays(matrix if self.is_sparse else convert(matrix), *map(convert, (targets, offset, penalty)))
 
@@ -171,14 +176,15 @@ _compiled: set[tuple[Any, ...]] = set()
 
 
 @functools.cache
-def _loop(dtype: str, is_sparse: bool, compiled: bool, device: str | None) -> Any:
+def _loop(dtype: str, kind: str, compiled: bool, device: str | None) -> Any:
     """Return the traced loop; XLA specialises it to each shape, the plain one serves all."""
     tf = _import_tensorflow()
     eps = float(np.finfo(dtype).eps)
     spec = functools.partial(tf.TensorSpec, dtype=dtype)
-    design = tf.SparseTensorSpec([None, None], dtype) if is_sparse else spec([None, None])
+    rows = [None] * (3 if kind == "blocks" else 2)
+    design = tf.SparseTensorSpec(rows, dtype) if kind == "sparse" else spec(rows)
     column = spec([None, 1])
-    signature = [design, spec([None, None]), column, column, spec([None, None]), spec([6]), tf.TensorSpec([], tf.int32)]
+    signature = [design, spec(rows), column, column, spec([None, None]), spec([6]), tf.TensorSpec([], tf.int32)]
 
     @tf.function(input_signature=signature, jit_compile=compiled, autograph=False)  # type: ignore[untyped-decorator]
     def loop(
@@ -213,13 +219,14 @@ def _loop(dtype: str, is_sparse: bool, compiled: bool, device: str | None) -> An
 
 
 @functools.cache
-def _session(dtype: str, is_sparse: bool, device: str | None) -> tuple[Any, Arrays, Any, Any]:
+def _session(dtype: str, kind: str, device: str | None) -> tuple[Any, Arrays, Any, Any]:
     """Return a session over a graph of its own, its inputs, and loss and gradient."""
     tf = _import_tensorflow()
     v1, graph = tf.compat.v1, tf.Graph()
     with graph.as_default(), graph.device(device):
-        matrix = (v1.sparse_placeholder if is_sparse else v1.placeholder)(dtype, [None, None])
-        targets, theta = v1.placeholder(dtype, [None, None]), v1.placeholder(dtype, [None, None])
+        rows = [None] * (3 if kind == "blocks" else 2)
+        matrix = (v1.sparse_placeholder if kind == "sparse" else v1.placeholder)(dtype, rows)
+        targets, theta = v1.placeholder(dtype, rows), v1.placeholder(dtype, [None, None])
         inputs = Arrays(matrix, targets, v1.placeholder(dtype, [None, 1]), v1.placeholder(dtype, [None, 1]))
         outputs = loss_and_gradient(tf, inputs, theta)
     config = v1.ConfigProto(gpu_options=v1.GPUOptions(allow_growth=True))
@@ -238,6 +245,11 @@ def _import_tensorflow() -> Any:
         except (RuntimeError, ValueError):  # already in use: its owner's settings stand
             break
     return tf
+
+
+def _kind(arrays: Arrays) -> str:
+    """Return which of its layouts the design has."""
+    return "sparse" if sp.issparse(arrays.matrix) else "blocks" if arrays.matrix.ndim == 3 else "matrix"
 
 
 def _padded(n_samples: int) -> int:
