@@ -10,6 +10,7 @@ import pytest
 
 import fssgd
 import fssgd.backends
+import fssgd.tables
 
 HEAVY = {"tensorflow", "jax", "torch", "dask", "distributed", "ibis", "duckdb", "pyspark", "matplotlib", "pandas"}
 HEAVY |= {"polars", "pyarrow", "rich", "typer", "onnx", "skl2onnx"}
@@ -62,7 +63,7 @@ def public_names(module):
     )
 
 
-@pytest.mark.parametrize("module", [fssgd, fssgd.backends])
+@pytest.mark.parametrize("module", [fssgd, fssgd.backends, fssgd.tables])
 def test_the_public_names_are_the_listed_ones(module):
     assert public_names(module) == sorted(module.__all__)
     assert len(set(module.__all__)) == len(module.__all__)
@@ -91,7 +92,7 @@ def documented(module):
                     yield f"{name}.{attribute}", getattr(thing, attribute)
 
 
-@pytest.mark.parametrize("module", [fssgd, fssgd.backends])
+@pytest.mark.parametrize("module", [fssgd, fssgd.backends, fssgd.tables])
 def test_every_public_name_is_documented(module):
     assert module.__doc__
     names = [name for name, thing in documented(module) if not (inspect.getdoc(thing) or "").strip()]
@@ -100,7 +101,7 @@ def test_every_public_name_is_documented(module):
 
 
 def test_a_list_of_parameters_is_complete():
-    for name, thing in [*documented(fssgd), *documented(fssgd.backends)]:
+    for name, thing in [*documented(fssgd), *documented(fssgd.backends), *documented(fssgd.tables)]:
         if not callable(thing) or (inspect.isclass(thing) and issubclass(thing, BaseException)):
             continue
         given = [p for p in inspect.signature(thing).parameters.values() if p.name not in ("self", "args", "kwargs")]

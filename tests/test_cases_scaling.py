@@ -147,7 +147,8 @@ def test_case_19_weights_of_two_scalings_are_never_mixed(model, k):
     at_once = model(**settings).fit(*(np.concatenate(parts) for parts in zip(*batches, strict=True)))
     assert_allclose(incremental.coef_, at_once.coef_, rtol=1e-12)
     assert incremental.intercept_ == pytest.approx(at_once.intercept_, rel=1e-12)
-    assert incremental.loss_ == pytest.approx(at_once.loss_, rel=1e-12)
+    # moments know F to rounding of the variance of y, here 1e6
+    assert incremental.loss_ == pytest.approx(at_once.loss_, rel=1e-12, abs=1e-8)
 
 
 # case 20

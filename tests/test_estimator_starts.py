@@ -81,6 +81,19 @@ def test_a_warm_start_goes_on_where_the_last_fit_stopped(model, settings):
     np.testing.assert_allclose(cold.coef_, clone(warm).fit(X, Y + 1e6).coef_, rtol=1e-13)  # a clone has no last fit
 
 
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_warm_start_on_other_data_begins_at_the_same_predictions(model, standardize, fit_intercept):
+    """W and b are re-expressed in the new mean, scale and level."""
+    fitted = model(warm_start=True, max_iter=5, tol=None, standardize=standardize, fit_intercept=fit_intercept)
+    fitted.fit(X, Y)
+    coef, intercept, predicted = fitted.coef_.copy(), fitted.intercept_, fitted.predict(X)
+    fitted.set_params(max_iter=0).fit(3.0 * X - 7.0, Y + 50.0)
+    np.testing.assert_allclose(fitted.coef_, coef, rtol=20 * EPS)
+    np.testing.assert_allclose(fitted.intercept_, intercept, rtol=0, atol=100 * EPS * 50.0)
+    np.testing.assert_allclose(fitted.predict(X), predicted, rtol=0, atol=200 * EPS * 50.0)
+
+
 def test_a_given_start_beats_a_warm_one(model):
     warm = model(warm_start=True, max_iter=5, tol=None).fit(X, Y)
     np.testing.assert_allclose(

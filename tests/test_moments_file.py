@@ -5,10 +5,10 @@ import zipfile
 
 import numpy as np
 import pytest
-from test_moments import exact_moments, found_moments
 
 from exact import EPS
 from fssgd import LinearRegressorGD, Moments
+from test_moments import exact_moments, found_moments
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(60, 3)) + [0.0, 1e3, 2.0], RNG.normal(size=(60, 2))
@@ -139,13 +139,15 @@ def test_subtracting_undoes_adding(weight, size):
 
 def test_what_cannot_be_subtracted():
     total, part = Moments.from_arrays(X, Y), Moments.from_arrays(X[:20], Y[:20])
-    with pytest.raises(ValueError, match=r"Subtracting 60 rows of weight 60 from 20 rows of weight 20 leaves too little"):
+    with pytest.raises(
+        ValueError, match=r"Subtracting 60 rows of weight 60 from 20 rows of weight 20 leaves"
+    ):
         part - total
     with pytest.raises(ValueError, match=r"Subtracting 60 rows .* from 60 rows"):
         total - total
-    with pytest.raises(ValueError, match=r"Accurate moments cannot be subtracted from: take the moments of the remaining"):
+    with pytest.raises(ValueError, match=r"Accurate moments cannot be subtracted from: take the"):
         Moments.from_arrays(X, Y, accurate=True) - part
-    with pytest.raises(ValueError, match=r"cannot be subtracted from moments of 3 features and 2 outputs: both sides must"):
+    with pytest.raises(ValueError, match=r"cannot be subtracted from moments of 3 features and 2 outputs: both"):
         total - Moments.from_arrays(X[:, :2], Y)
     with pytest.raises(TypeError, match=r"unsupported operand"):
         total - 1
@@ -161,6 +163,5 @@ def test_a_constant_column_stays_constant_when_rows_are_subtracted():
     left = Moments.from_arrays(flat, Y) - Moments.from_arrays(flat[:20], Y[:20])
     assert left.mean_x[0] == 0.1
     assert left.variance_x[0] == 0.0
-    np.testing.assert_allclose(
-        LinearRegressorGD().fit_moments(left).coef_, LinearRegressorGD().fit(flat[20:], Y[20:]).coef_, rtol=1e-10, atol=1e-12
-    )
+    again = LinearRegressorGD().fit(flat[20:], Y[20:])
+    np.testing.assert_allclose(LinearRegressorGD().fit_moments(left).coef_, again.coef_, rtol=1e-10, atol=1e-12)

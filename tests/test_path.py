@@ -125,6 +125,23 @@ def test_a_step_at_the_limit_swings_and_has_no_limit():
         path.coef(np.inf)
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("nudge", [-EPS, 0.0, EPS])
+def test_within_rounding_of_the_limit_is_at_the_limit(seed, nudge):
+    """2 / L is itself rounded: the steep mode must neither die out nor grow for that, however many steps."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(20, 3)) + 1.0, rng.normal(size=20)
+    L = of(X, y, standardize=False).spectrum.largest
+    path = of(X, y, standardize=False, learning_rate=2.0 / L * (1.0 + nudge))
+    assert path.at_limit
+    assert path.stable
+    swing = path.coef([10**8, 2**70]) - path.coef([10**8 + 1, 2**70 + 1])
+    assert np.linalg.norm(swing[0]) > 1e-3
+    np.testing.assert_allclose(swing[0], swing[1], rtol=1e-6)
+    assert path.loss(2**70) == pytest.approx(path.loss(10**8), rel=1e-9)
+    assert path.steps_to(1e-6) == np.inf
+
+
 @pytest.mark.parametrize("k", [1, 2, 3, 50, 100])
 def test_a_step_above_the_limit_grows_as_it_should(k):
     """The relative error of (1 - eta h)^k is k eps times log|1 - eta h| plus the error of eta h itself."""

@@ -81,7 +81,7 @@ def sums_of_rows(X: Any, y: Any, weight: Array | None, *, accurate: bool) -> Sum
     if sp.issparse(X) and not (accurate or wide):
         with np.errstate(over="ignore", invalid="ignore"):
             return _sparse_sums(X, y, weight)
-    rows = max(BLOCK_ROWS, 2 * n_columns if accurate else BLOCK_SIZE // n_columns)
+    rows = rows_of_block(n_columns, accurate)
     total, far = None, np.zeros(X.shape[1], dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, n_samples, rows):
@@ -96,6 +96,11 @@ def sums_of_rows(X: Any, y: Any, weight: Array | None, *, accurate: bool) -> Sum
             total = one if total is None else merge_sums(total, one)
     assert total is not None
     return total
+
+
+def rows_of_block(n_columns: int, accurate: bool) -> int:
+    """Return how many rows are summed up at a time."""
+    return max(BLOCK_ROWS, 2 * n_columns if accurate else BLOCK_SIZE // n_columns)
 
 
 def merge_sums(a: Sums, b: Sums) -> Sums:
@@ -210,7 +215,7 @@ def _block(X: Array, y: Array, weight: Array | None, far: npt.NDArray[np.bool_])
         far |= missed
     mean = shift + rest
     raised = np.sqrt(total) * rest
-    product -= np.outer(raised, raised)
+    product -= raised[:, None] * raised
     y, mean_y = _centre(y, share)
     y = y if spread is None else y * spread
     scatter = _assembled(product, weighted.T @ y, y.T @ y)

@@ -6,7 +6,6 @@ it is small enough, and the k at which it turns, are found by bisection.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,9 +20,10 @@ Array = npt.NDArray[np.float64]
 def log_factors(steps: Array) -> Array:
     """Return ``log |1 - x|`` for x = eta h >= 0, exactly 0 at x = 2 and -inf at x = 1."""
     with np.errstate(divide="ignore"):
-        logs = np.log1p(-np.minimum(steps, 1.0))
         over = steps > 1.0
-        return np.where(over, np.log(steps - 1.0, where=over, out=logs.copy()), logs) if over.any() else logs
+        if not over.any():
+            return np.log1p(-steps)
+        return np.where(over, np.log(np.where(over, steps - 1.0, 1.0)), np.log1p(-np.minimum(steps, 1.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,9 @@ class PowerSum:
     @classmethod
     def of(cls, coefficients: Array, logs: Array) -> PowerSum:
         """Leave out the modes of coefficient 0, which must not grow."""
-        if len(logs) and logs.max() <= 0:
-            return cls(coefficients, logs)
+        sums = cls(coefficients, logs)
+        if not sums.grows:
+            return sums
         kept = coefficients > 0
         return cls(coefficients[kept], logs[kept])
 
@@ -118,11 +119,10 @@ def times(k: Array | float, logs: Array) -> Array:
 
 
 def as_float(k: int | float) -> float:
-    """Return k as a float: the largest there is for an integer beyond it, and inf for inf only."""
-    try:
-        return float(k)
-    except OverflowError:
-        return sys.float_info.max
+    """Return k as a float, at most 1e300 unless it is inf: past that nothing changes, and products stay in range."""
+    if k == np.inf:
+        return np.inf
+    return float(k) if k < 1e300 else 1e300
 
 
 def as_steps(k: Any) -> tuple[Array, npt.NDArray[np.bool_]]:

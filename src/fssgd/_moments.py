@@ -9,8 +9,9 @@ Two sets of rows merge by the pairwise formula of Chan, Golub and LeVeque.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -115,6 +116,80 @@ class Moments:
         sums = sums_of_rows(X, y, weight, accurate=accurate)
         check_resolved(sums.mean, sums.squares, sums.constant, X, y, feature_names)
         return cls(sums, y.shape[1], feature_names)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        target: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        weight: str | None = None,
+        accurate: bool = False,
+        on_missing: Literal["raise", "drop"] = "raise",
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 30.0,
+        progress: bool | None = None,
+    ) -> Moments:
+        """Read the moments off a table in one pass, in constant memory.
+
+        Parameters
+        ----------
+        table : path, list of paths, or table
+            Parquet or CSV files: one, a glob, a folder (with hive partitions), or a list of these; a pyarrow
+            Table, RecordBatch, RecordBatchReader or Dataset; a pandas or polars DataFrame; a polars LazyFrame.
+            :func:`fssgd.tables.register_table` adds kinds.
+        target : str or list of str
+            Column of the output, or columns of several.
+        features : list of str, default=None
+            Columns of the features, in this order. None is every other column of numbers or booleans, in the
+            order of the table, with a warning that names what was left out.
+        weight : str, default=None
+            Column of non-negative weights.
+        accurate : bool, default=False
+            As in :meth:`from_arrays`.
+        on_missing : {"raise", "drop"}, default="raise"
+            Rows with a null or NaN in one of these columns are an error, or left out with a warning that
+            counts them.
+        checkpoint : str or path-like, default=None
+            An ``.npz`` file to keep the state of a pass over files in. A pass that was killed goes on from
+            there, to bitwise the same moments; one that is complete returns them at once. Delete it to
+            start afresh.
+        checkpoint_every : float, default=30.0
+            Seconds between two checkpoints.
+        progress : bool, default=None
+            Whether to show a progress bar on stderr, which needs rich. None shows one if rich is installed,
+            stderr is a terminal and the pass takes more than 2 s.
+
+        Returns
+        -------
+        Moments
+
+        Raises
+        ------
+        ValueError
+            If a column is missing or not numeric, a value is missing or infinite, a weight is negative, there are
+            no rows, or the checkpoint is damaged or belongs to other data or settings.
+        FileNotFoundError
+            If a path does not exist.
+        TypeError
+            If no reader knows this kind of table.
+        ImportError
+            If what reads it is not installed; the message is the pip command to run.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from fssgd import LinearRegressorGD, Moments
+        >>> table = pd.DataFrame({"rooms": [1, 2, 4], "garden": [True, False, True], "price": [3.0, 4.0, 9.0]})
+        >>> model = LinearRegressorGD().fit_moments(Moments.from_table(table, target="price"))
+        >>> list(model.feature_names_in_), model.coef_.round(6)
+        (['rooms', 'garden'], array([2., 1.]))
+        """
+        from fssgd.tables import TableSpec, read_table
+
+        spec = TableSpec.of(target, features, weight, accurate, on_missing)
+        return read_table(table, spec, checkpoint=checkpoint, checkpoint_every=checkpoint_every, progress=progress)
 
     @property
     def n_samples(self) -> int:

@@ -23,11 +23,17 @@ Names = npt.NDArray[np.object_] | None
 
 def write_moments(path: str | os.PathLike[str], sums: Sums, n_outputs: int, names: Names) -> None:
     """Write atomically, under the very name given."""
+    fields = moments_fields(sums, n_outputs, names)
+    write_atomically(path, lambda handle: np.savez(handle, **fields))
+
+
+def moments_fields(sums: Sums, n_outputs: int, names: Names) -> dict[str, Any]:
+    """Return the arrays that moments are written as."""
     fields: dict[str, Any] = {name: getattr(sums, name) for name in (*NUMBERS, *ARRAYS) if name != "n_outputs"}
     fields |= {"format": FORMAT, "version": VERSION, "n_outputs": n_outputs}
     if names is not None:
         fields["feature_names"] = np.array([str(name) for name in names])
-    write_atomically(path, lambda handle: np.savez(handle, **fields))
+    return fields
 
 
 def read_moments(path: str | os.PathLike[str]) -> tuple[Sums, int, Names]:
@@ -38,11 +44,21 @@ def read_moments(path: str | os.PathLike[str]) -> tuple[Sums, int, Names]:
     ValueError
         If the file is something else, is of another version, or is damaged.
     """
+    return moments_of_fields(path, read_npz(path, "saved moments"))
+
+
+def read_npz(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
+    """Read the arrays of an ``.npz`` file that should hold ``what``, or raise a ValueError."""
     try:
-        with np.load(Path(path).expanduser(), allow_pickle=False) as archive:
-            fields = {name: archive[name] for name in archive.files}
+        # opened here, for np.load leaves a damaged file open
+        with open(Path(path).expanduser(), "rb") as file, np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
     except (ValueError, EOFError, KeyError, AttributeError, TypeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} does not hold saved moments: it is not a readable .npz file ({error}).") from error
+        raise ValueError(f"{path} does not hold {what}: it is not a readable .npz file ({error}).") from error
+
+
+def moments_of_fields(path: str | os.PathLike[str], fields: dict[str, Any]) -> tuple[Sums, int, Names]:
+    """Check and put together what :func:`moments_fields` took apart."""
     found = str(fields.get("format"))
     if found != FORMAT:
         raise ValueError(f"{path} does not hold saved moments: expected format {FORMAT!r}, found {found!r}.")

@@ -170,9 +170,11 @@ class GradientPath:
     @cached_property
     def _factors(self) -> Array:
         """x_j = eta h_j; within rounding of 2 it is 2, the limit of stability itself."""
-        with np.errstate(over="ignore"):
-            steps = np.minimum(self.learning_rate * self.eigenvalues, 1e300)
-        if self._largest_factor > 1.5:
+        largest = self._largest_factor
+        if not largest < 1e300:
+            return np.clip(self.eigenvalues, 0.0, 1e300 / self.learning_rate) * self.learning_rate
+        steps = self.learning_rate * self.eigenvalues
+        if largest > 1.5:
             steps[np.abs(steps - 2.0) <= 8.0 * len(steps) * EPS] = 2.0
         return steps
 
@@ -279,8 +281,9 @@ class GradientPath:
                 p = len(self.scaling.scale)
                 weights = self._positions(ks, odd)[:, :p]
                 error = np.maximum(error - self.settings.alpha * (weights**2).sum(axis=(1, 2)), 0.0)
-            share = self._residual_share(ks, odd)
-            return np.asarray(np.divide(error, share**2, out=np.full_like(error, np.inf), where=share != 0))
+            with np.errstate(over="ignore", invalid="ignore"):
+                share = self._residual_share(ks, odd)
+                return np.asarray(np.divide(error, share**2, out=np.full_like(error, np.inf), where=share != 0))
 
         return self._of_steps(k, score)
 

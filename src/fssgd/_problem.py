@@ -29,7 +29,7 @@ Array = npt.NDArray[np.floating[Any]]
 Monitor = Callable[[int, Array], bool]
 EPS = float(np.finfo(np.float64).eps)
 MAX_CHUNKS = 100
-CHUNK_WORK = 10_000_000  # multiplications: about 10 ms
+CHUNK_WORK = 50_000_000  # multiplications: some tens of ms
 
 
 class Status(enum.Enum):

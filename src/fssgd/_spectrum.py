@@ -104,7 +104,7 @@ def _from_scatter(
         penalty = np.zeros(len(data))
         penalty[:p] = 2.0 * alpha
         data += np.diag(penalty)
-    h, vectors = np.linalg.eigh(data)
+    h, vectors = np.linalg.eigh(data) if len(data) > 1 else (data[0], np.ones((1, 1)))
     theta, from_start = start[: len(data)], False
     smallest = len(h) * EPS * h[-1]
     if h[0] <= smallest:
@@ -120,7 +120,7 @@ def _from_scatter(
     curvature = np.maximum(h - penalty @ vectors**2, 0.0) if alpha else h
     gradient = h[:, None] * (vectors.T @ theta) - slope
     falls = gradient if from_start else slope
-    minimum = height - float(((falls * falls).sum(axis=1) / np.where(h > 0, 2.0 * h, 1.0)).sum())
+    minimum = height - float(np.add.reduce(falls * falls, 1) @ (0.5 / np.where(h > 0, h, np.inf)))
     spectrum = Spectrum(h, vectors, curvature, gradient, start, minimum, False)
     return _with_intercept(spectrum) if fit_intercept and not coupled else spectrum
 

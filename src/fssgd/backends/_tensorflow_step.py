@@ -52,7 +52,7 @@ class Arrays(NamedTuple):
         return cls(matrix, targets, offset, penalty)
 
 
-def loss_and_gradient(tf: Any, arrays: Arrays, theta: Any) -> tuple[Any, Any]:
+def loss_and_gradient(tf: Any, arrays: Arrays, theta: Any, penalised: bool = True) -> tuple[Any, Any]:
     """Return F and grad F at theta, of shape (n_parameters, n_outputs), for arrays given as tensors."""
     matrix, targets, offset, penalty = arrays
     if isinstance(matrix, tf.SparseTensor):
@@ -68,6 +68,8 @@ def loss_and_gradient(tf: Any, arrays: Arrays, theta: Any) -> tuple[Any, Any]:
     else:
         column = tf.reshape(residual, [-1, 1])
         squares = tf.matmul(column, column, transpose_a=True)[0, 0]  # XLA vectorises a product, and not a sum
+    if not penalised:
+        return squares, 2.0 * product
     pull = penalty * theta
     return squares + tf.reduce_sum(theta * pull), 2.0 * (product + pull)
 

@@ -33,7 +33,7 @@ def _plain(problem: Problem, shape: tuple[int, ...]) -> Evaluate:
     """Return F and its gradient for a design that needs no correction: the fewest calls a step."""
     design = problem.data.matrix
     targets = problem.data.targets.reshape(-1, *shape[1:])
-    transposed, residual = design.T, np.empty_like(targets)
+    transposed, residual = design.T, np.empty(targets.shape, targets.dtype)
     into = residual if isinstance(design, np.ndarray) else None
 
     def evaluate(theta: Array) -> tuple[Any, Array]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,7 @@ from fssgd.backends._base import Backend
 from fssgd.backends._host_loop import descend
 from fssgd.backends._tensorflow_step import Arrays, loss_and_gradient, sparse_parts
 
-CAPACITY = 16_384  # losses a call of the loop can hold: a size XLA compiles in
+CAPACITY = 32_768  # losses a call of the loop can hold: a size XLA compiles in
 WORK = 1 << 28  # multiplications a call may do before Python is heard again
 TRIAL = 256  # plain steps before it is clear that the run is a long one
 OVERHEAD, PAYS = 1e5, 1e9  # of a plain step, and of a compilation, in multiplications
@@ -95,6 +95,14 @@ class TensorFlowSession(TensorFlowBackend):
         return descend(problem, monitor, evaluate, problem.start.astype(problem.dtype))
 
 
+class Tests(NamedTuple):
+    """What a loop has to look at each step; each of them costs as much as a small product."""
+
+    penalty: bool
+    tolerance: bool
+    rise: bool
+
+
 class _Run:
     """One descent: its tensors, and which of the two loops takes the next piece."""
 
@@ -103,6 +111,7 @@ class _Run:
         self.problem, self.arrays, self.dtype = problem, Arrays.of(problem), problem.dtype
         self.is_sparse = sp.issparse(self.arrays.matrix)
         self.kind = _kind(self.arrays)
+        self.tests = Tests(bool(problem.alpha), problem.threshold is not None, not problem.is_stable)
         self.rows_axis = 0 if self.kind == "blocks" else 1
         self.work = max(1, problem.start.shape[1] * self.arrays.matrix.size)
         self.tensors: dict[bool, Any] = {}
@@ -110,21 +119,21 @@ class _Run:
     def descend(self, monitor: Monitor) -> Solution:
         """Take pieces until one of the reasons to stop holds."""
         longest = min(CAPACITY, max(1, WORK // self.work))
-        theta, k, stopped = self.tf.constant(self.problem.start, self.dtype.name), 0, False
-        lowest = float(np.finfo(self.dtype).max)  # and not inf, of which 0 times is NaN
-        taken, theta, lowest, code, norm, losses = self.take(theta, lowest, 0, 0)
-        curve = [losses]
-        for end in self.problem.chunk_ends():
-            while k < end and code == _RUNNING:
-                steps = min(longest, end - k, longest if self.is_compiled(k) else TRIAL)
-                taken, theta, lowest, code, norm, losses = self.take(theta, lowest, k, steps)
+        theta = self.tf.constant(self.problem.start, self.dtype.name)
+        lowest, k, stopped = float(np.finfo(self.dtype).max), 0, False  # 0 times inf would be NaN
+        curve: list[Any] = []
+        for end in [*self.problem.chunk_ends()] or [0]:
+            code = _RUNNING
+            while code == _RUNNING and (k < end or not curve):
+                steps = min(longest if self.is_compiled(k) else TRIAL, longest, end - k)
+                taken, theta, lowest, code, norm, loss, losses = self.take(theta, lowest, k, steps)
                 k += taken
                 curve.append(losses)
-            if code != _RUNNING or (stopped := monitor(k, theta.numpy())):
+            if code != _RUNNING or (stopped := end > 0 and monitor(k, theta.numpy())):
                 break
         status = {_CONVERGED: Status.CONVERGED, _DIVERGED: Status.DIVERGED}.get(code, Status.MAX_ITER)
-        every = np.concatenate(curve).astype(np.float64)
-        return Solution(theta.numpy(), k, Status.STOPPED if stopped else status, float(every[-1]), norm, every)
+        every = np.concatenate([*curve, [loss]]).astype(np.float64)
+        return Solution(theta.numpy(), k, Status.STOPPED if stopped else status, loss, norm, every)
 
     def is_compiled(self, k: int) -> bool:
         """Decide whether XLA takes the piece that begins at step k."""
@@ -138,25 +147,24 @@ class _Run:
     def shape(self) -> tuple[Any, ...]:
         """What a compilation is for."""
         *others, n_samples = np.moveaxis(self.arrays.matrix, self.rows_axis, -1).shape
-        return self.dtype.name, self.device, *others, _padded(n_samples), self.arrays.targets.shape[-1]
+        return self.dtype.name, self.device, self.tests, *others, _padded(n_samples), self.arrays.targets.shape[-1]
 
     def take(self, theta: Any, lowest: float, k: int, steps: int) -> tuple[Any, ...]:
-        """Take up to so many steps from iterate k; none at all looks at theta_0."""
+        """Take up to so many steps from iterate k, and look at the iterate they lead to."""
         compiled = self.is_compiled(k)
         if compiled:
             _compiled.add(self.shape)
-        loop = _loop(self.dtype.name, self.kind, compiled, self.device)
+        problem = self.problem
+        loop = _loop(self.dtype.name, self.kind, compiled, self.device, self.tests)
         if compiled not in self.tensors:
             self.tensors[compiled] = self.as_tensors(compiled)
-        problem = self.problem
         threshold = -1.0 if problem.threshold is None else problem.threshold
-        root, slack = np.sqrt(problem.curvature / 2.0), np.inf if problem.is_stable else 0.0
-        numbers = problem.learning_rate, threshold, problem.target_size, root, slack, lowest
+        root = np.sqrt(problem.curvature / 2.0)
+        numbers = problem.learning_rate, threshold, problem.target_size, root, lowest
         results = loop(*self.tensors[compiled], theta, np.array(numbers, self.dtype), np.int32(steps))
-        taken, theta, lowest, code, norm, first, losses = results
+        taken, theta, lowest, code, norm, loss, losses = results
         taken = int(taken)
-        losses = losses.numpy()[:taken] if steps else first.numpy()[None]
-        return taken, theta, float(lowest), int(code), float(norm), losses
+        return taken, theta, float(lowest), int(code), float(norm), float(loss), losses.numpy()[:taken]
 
     def as_tensors(self, padded: bool) -> Arrays:
         """Move the arrays to TensorFlow, with rows of zeros to a size shared by others if ``padded``."""
@@ -176,7 +184,7 @@ _compiled: set[tuple[Any, ...]] = set()
 
 
 @functools.cache
-def _loop(dtype: str, kind: str, compiled: bool, device: str | None) -> Any:
+def _loop(dtype: str, kind: str, compiled: bool, device: str | None, tests: Tests) -> Any:
     """Return the traced loop; XLA specialises it to each shape, the plain one serves all."""
     tf = _import_tensorflow()
     eps = float(np.finfo(dtype).eps)
@@ -184,36 +192,49 @@ def _loop(dtype: str, kind: str, compiled: bool, device: str | None) -> Any:
     rows = [None] * (3 if kind == "blocks" else 2)
     design = tf.SparseTensorSpec(rows, dtype) if kind == "sparse" else spec(rows)
     column = spec([None, 1])
-    signature = [design, spec(rows), column, column, spec([None, None]), spec([6]), tf.TensorSpec([], tf.int32)]
+    signature = [design, spec(rows), column, column, spec([None, None]), spec([5]), tf.TensorSpec([], tf.int32)]
 
     @tf.function(input_signature=signature, jit_compile=compiled, autograph=False)  # type: ignore[untyped-decorator]
     def loop(
         matrix: Any, targets: Any, offset: Any, penalty: Any, theta: Any, numbers: Any, steps: Any
     ) -> tuple[Any, ...]:
-        rate, threshold, target_size, root, slack, lowest = tf.unstack(numbers)
+        rate, threshold, target_size, root, lowest = tf.unstack(numbers)
         arrays = Arrays(matrix, targets, offset, penalty)
 
+        def norm_of(gradient: Any) -> Any:
+            return tf.sqrt(tf.reduce_sum(gradient * gradient))
+
         def look(theta: Any, lowest: Any) -> tuple[Any, ...]:
-            """Evaluate F and its gradient, and the reasons to stop; see Problem.highest_loss."""
-            loss, gradient = loss_and_gradient(tf, arrays, theta)
-            norm = tf.sqrt(tf.reduce_sum(gradient * gradient))
-            d = 8.0 * eps * (target_size + root * tf.sqrt(tf.reduce_sum(theta * theta)))
-            risen = tf.where(loss <= lowest + 4.0 * d * tf.sqrt(lowest) + d * d + slack, _RUNNING, _DIVERGED)
-            return tf.minimum(lowest, loss), tf.where(norm <= threshold, _CONVERGED, risen), norm, gradient, loss
+            """Evaluate F and its gradient, and such reasons to stop as there can be."""
+            loss, gradient = loss_and_gradient(tf, arrays, theta, tests.penalty)
+            code = tf.constant(_RUNNING)
+            if tests.rise:  # see Problem.highest_loss
+                d = 8.0 * eps * (target_size + root * tf.sqrt(tf.reduce_sum(theta * theta)))
+                code = tf.where(loss <= lowest + 4.0 * d * tf.sqrt(lowest) + d * d, _RUNNING, _DIVERGED)
+                lowest = tf.minimum(lowest, loss)
+            if tests.tolerance:
+                code = tf.where(norm_of(gradient) <= threshold, _CONVERGED, code)
+            return lowest, code, gradient, loss
 
-        def body(k: Any, theta: Any, lowest: Any, code: Any, norm: Any, gradient: Any, losses: Any) -> tuple[Any, ...]:
-            theta = theta - rate * gradient
-            lowest, code, norm, gradient, loss = look(theta, lowest)
-            return k + 1, theta, lowest, code, norm, gradient, losses.write(k, loss)
+        def body(k: Any, theta: Any, lowest: Any, code: Any, losses: Any) -> tuple[Any, ...]:
+            # the gradient stays out of the state: XLA would copy it each step
+            lowest, code, gradient, loss = look(theta, lowest)
+            ahead = theta - rate * gradient
+            if tests.rise or tests.tolerance:
+                ahead = tf.where(code == _RUNNING, ahead, theta)
+            return k + 1, ahead, lowest, code, losses.write(k, loss)
 
-        lowest, code, norm, gradient, loss = look(theta, lowest)
-        state = 0, theta, lowest, code, norm, gradient, tf.TensorArray(dtype, CAPACITY)
-        scalar, any_shape = tf.TensorShape([]), tf.TensorShape([None, None])
-        shapes = scalar, any_shape, scalar, scalar, scalar, any_shape, tf.TensorShape(None)
-        taken, theta, lowest, code, norm, _, losses = tf.while_loop(
-            lambda k, theta, lowest, code, *_: (k < steps) & (code == _RUNNING), body, state, shapes
+        state = 0, theta, lowest, tf.constant(_RUNNING), tf.TensorArray(dtype, CAPACITY)
+        scalar = tf.TensorShape([])
+        k, theta, lowest, code, losses = tf.while_loop(
+            lambda k, theta, lowest, code, losses: (k < steps) & (code == _RUNNING),
+            body,
+            state,
+            (scalar, tf.TensorShape([None, None]), scalar, scalar, tf.TensorShape(None)),
         )
-        return taken, theta, lowest, code, norm, loss, losses.stack()
+        taken = k - tf.cast(code != _RUNNING, tf.int32)
+        lowest, code, gradient, loss = look(theta, lowest)
+        return taken, theta, lowest, code, norm_of(gradient), loss, losses.stack()
 
     return loop
 
