@@ -47,7 +47,8 @@ class FitMonitor:
         self._left = n_chunks
         self._root: Any = None
         self._chunk: Any = None
-        if hasattr(estimator, "_init_callback_context"):
+        heard = getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx")
+        if heard and hasattr(estimator, "_init_callback_context"):
             self._root = estimator._init_callback_context(max_subtasks=n_chunks)
             self._root.call_on_fit_task_begin(estimator=estimator, **data)
         self._heard = self._root is not None and bool(getattr(estimator, "_skl_callbacks", []))
