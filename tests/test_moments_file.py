@@ -139,9 +139,7 @@ def test_subtracting_undoes_adding(weight, size):
 
 def test_what_cannot_be_subtracted():
     total, part = Moments.from_arrays(X, Y), Moments.from_arrays(X[:20], Y[:20])
-    with pytest.raises(
-        ValueError, match=r"Subtracting 60 rows of weight 60 from 20 rows of weight 20 leaves"
-    ):
+    with pytest.raises(ValueError, match=r"Subtracting 60 rows of weight 60 from 20 rows of weight 20 leaves"):
         part - total
     with pytest.raises(ValueError, match=r"Subtracting 60 rows .* from 60 rows"):
         total - total

@@ -20,7 +20,7 @@ from sklearn.utils.sparsefuncs import min_max_axis
 
 Array = npt.NDArray[np.float64]
 
-BLOCK_ROWS, BLOCK_SIZE = 4096, 1 << 19
+BLOCK_ROWS, BLOCK_SIZE = 4096, 1 << 20
 HARMLESS = 100.0
 KEPT = 1e-4
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)

@@ -1,0 +1,121 @@
+"""Kinds of table, each with where its reader is and what to install for it; nothing is imported early."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any, NamedTuple
+
+from fssgd._moments import Moments
+from fssgd.tables._spec import TableSpec
+
+
+class _Entry(NamedTuple):
+    path: str
+    extra: str | None
+
+
+_FILES = _Entry("fssgd.tables.files:read_files", "fssgd[tables]")
+_registry: dict[str, _Entry] = {
+    "pyarrow": _Entry("fssgd.tables.arrow:read_arrow", "fssgd[tables]"),
+    "pandas": _Entry("fssgd.tables.frames:read_pandas", None),
+    "polars": _Entry("fssgd.tables.frames:read_polars", None),
+}
+
+
+def register_table(module_prefix: str, path: str, extra: str | None = None, overwrite: bool = False) -> None:
+    """Make a kind of table known by the module that its class is defined in.
+
+    Parameters
+    ----------
+    module_prefix : str
+        The package, such as ``"vaex"``, or a module in it: a table whose class, or a base of it, is defined
+        there is taken to this reader. The longest prefix that fits wins.
+    path : str
+        ``"module:function"``, imported when such a table is first passed. The function takes the table, a
+        :class:`TableSpec` and ``progress`` to :class:`~fssgd.Moments`.
+    extra : str, default=None
+        The pip requirement to name when the import fails, such as ``"fssgd[tables]"``.
+    overwrite : bool, default=False
+        Replace an existing reader for this prefix.
+
+    Raises
+    ------
+    ValueError
+        If there is a reader for the prefix, or ``path`` is not of the form "module:function".
+    """
+    if module_prefix in _registry and not overwrite:
+        raise ValueError(f"Tables of {module_prefix!r} have a reader already: pass overwrite=True to replace it.")
+    module, colon, attribute = path.partition(":")
+    if not (module and colon and attribute):
+        raise ValueError(f"path must look like 'module:function', got {path!r}.")
+    _registry[module_prefix] = _Entry(path, extra)
+
+
+def read_table(
+    table: Any,
+    spec: TableSpec,
+    *,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 30.0,
+    progress: bool | None = None,
+) -> Moments:
+    """Take a table of any known kind to its moments; the arguments are those of ``Moments.from_table``.
+
+    Raises
+    ------
+    TypeError
+        If no reader knows the kind of table.
+    ValueError
+        If a checkpoint is asked of something that is not files, or the reader refuses the table.
+    ImportError
+        If what the reader needs is not installed; the message is the pip command to run.
+    """
+    if progress not in (None, True, False):
+        raise ValueError(f"progress must be None, True or False, got {progress!r}.")
+    if not (isinstance(checkpoint_every, (int, float)) and checkpoint_every >= 0):
+        raise ValueError(f"checkpoint_every must be a number of seconds >= 0, got {checkpoint_every!r}.")
+    moments: Moments
+    if _is_files(table):
+        read = _load(_FILES, "files")
+        moments = read(table, spec, progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
+        return moments
+    entry = _find(type(table))
+    if checkpoint is not None:
+        raise ValueError(
+            f"checkpoint is for files, which can be read again from where a pass broke off, and a "
+            f"{type(table).__qualname__} cannot: pass the paths of the files, or leave checkpoint out."
+        )
+    moments = _load(entry, type(table).__module__)(table, spec, progress)
+    if not isinstance(moments, Moments):
+        raise TypeError(f"The reader {entry.path!r} returned a {type(moments).__qualname__} instead of Moments.")
+    return moments
+
+
+def _is_files(table: Any) -> bool:
+    if isinstance(table, (list, tuple)):
+        return bool(table) and all(isinstance(item, (str, os.PathLike)) for item in table)
+    return isinstance(table, (str, os.PathLike))
+
+
+def _find(kind: type) -> _Entry:
+    for base in kind.__mro__:
+        module = base.__module__
+        while module:
+            if module in _registry:
+                return _registry[module]
+            module = module.rpartition(".")[0]
+    raise TypeError(
+        f"No reader is known for a table of type {kind.__module__}.{kind.__qualname__}: pass the path of Parquet or "
+        f"CSV files, a table of {', '.join(_registry)}, arrays to Moments.from_arrays, or see "
+        "fssgd.tables.register_table."
+    )
+
+
+def _load(entry: _Entry, kind: str) -> Any:
+    module, _, attribute = entry.path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ImportError as error:
+        advice = f"pip install '{entry.extra}'" if entry.extra else f"install what {module!r} needs"
+        raise ImportError(f"The reader of {kind} could not be imported ({error}): {advice}.") from error

@@ -1,0 +1,155 @@
+"""What is asked of a table, and which of its columns that means."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PACKAGE = str(Path(__file__).resolve().parents[1])
+LISTED = 20
+
+
+class Column(NamedTuple):
+    """A column that a table has: its name, its type in the table's own words, and whether that is numeric."""
+
+    name: str
+    type: str
+    numeric: bool
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """Columns of a table, and how to read them.
+
+    Parameters
+    ----------
+    target : tuple of str
+        Names of the outputs.
+    features : tuple of str or None
+        Names of the features in order; None before :meth:`choose` has looked at the table.
+    weight : str or None
+        Name of the column of sample weights.
+    accurate : bool
+        As in :meth:`fssgd.Moments.from_arrays`.
+    on_missing : {"raise", "drop"}
+        What to do with rows in which a value is null or NaN.
+    """
+
+    target: tuple[str, ...]
+    features: tuple[str, ...] | None = None
+    weight: str | None = None
+    accurate: bool = False
+    on_missing: str = "raise"
+
+    @classmethod
+    def of(cls, target: Any, features: Any, weight: Any, accurate: bool, on_missing: str) -> TableSpec:
+        """Check the arguments against each other, before any table is looked at."""
+        if on_missing not in ("raise", "drop"):
+            raise ValueError(f"on_missing must be 'raise' or 'drop', got {on_missing!r}.")
+        targets = _names("target", target)
+        chosen = None if features is None else _names("features", [features] if isinstance(features, str) else features)
+        if weight is not None and not isinstance(weight, str):
+            raise ValueError(f"weight must be the name of a column, got {weight!r}.")
+        roles = [("target", name) for name in targets] + [("features", name) for name in chosen or ()]
+        roles += [] if weight is None else [("weight", weight)]
+        for name, count in Counter(name for _, name in roles).items():
+            if count > 1:
+                where = " and ".join(dict.fromkeys(role for role, other in roles if other == name))
+                raise ValueError(f"Column {name!r} is named {count} times, in {where}: give each column one role.")
+        return cls(targets, chosen, weight, bool(accurate), on_missing)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns to read: features, targets, and the weight if there is one."""
+        return (*(self.features or ()), *self.target, *([] if self.weight is None else [self.weight]))
+
+    def choose(self, columns: Iterable[Column], where: str) -> TableSpec:
+        """Return the spec with features filled in, once the table is known to have every column.
+
+        Parameters
+        ----------
+        columns : iterable of Column
+            What the table has, in its order.
+        where : str
+            What to call the table in messages.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, there twice or not numeric, or if nothing is left to be a feature.
+        """
+        columns = list(columns)
+        odd = [column.name for column in columns if not isinstance(column.name, str)]
+        if odd:
+            raise ValueError(
+                f"The column names of {where} must be strings, found {odd[0]!r} of type {type(odd[0]).__name__}: "
+                "rename the columns."
+            )
+        self.check(columns, where)
+        if self.features is not None:
+            return self
+        spec = replace(self, features=self._default_features(columns, where))
+        spec.check(columns, where)
+        return spec
+
+    def check(self, columns: Iterable[Column], where: str) -> None:
+        """Raise a ValueError unless the table has every column asked for, once, of a numeric type."""
+        columns = list(columns)
+        counts, kinds = Counter(column.name for column in columns), {column.name: column for column in columns}
+        absent = [name for name in self.columns if name not in kinds]
+        if absent:
+            raise ValueError(f"{capital(where)} has no column {listed(absent)}: its columns are {listed(kinds)}.")
+        for name in self.columns:
+            if counts[name] > 1:
+                raise ValueError(f"{capital(where)} has {counts[name]} columns named {name!r}: rename all but one.")
+        for name in self.columns:
+            if not kinds[name].numeric:
+                advice = "leave it out of features" if name in (self.features or ()) else "name another column"
+                raise ValueError(
+                    f"Column {name!r} of {where} is not numeric, it is of type {kinds[name].type}: convert it to "
+                    f"numbers, or {advice}."
+                )
+
+    def _default_features(self, columns: Sequence[Column], where: str) -> tuple[str, ...]:
+        others = [column for column in columns if column.name not in (*self.target, self.weight)]
+        out = [column for column in others if not column.numeric]
+        features = tuple(column.name for column in others if column.numeric)
+        if not features:
+            left = f" not numeric: {listed(column.name for column in out)}" if out else " there are no others"
+            raise ValueError(f"{capital(where)} has no feature beside {listed(self.columns)}:{left}.")
+        if out:
+            warn_user(
+                f"Columns of {where} that are not numeric were left out of the features: "
+                f"{listed(column.name for column in out)}. Name the features to be rid of this warning."
+            )
+        return features
+
+
+def warn_user(message: str) -> None:
+    """Warn on behalf of the first caller outside this package, however deep the reader that asks."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
+
+
+def _names(what: str, value: Any) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{what} must be the name of a column or a list of such names, got {value!r}.")
+    return names
+
+
+def listed(names: Iterable[str]) -> str:
+    names = list(names)
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(map(repr, names[:LISTED])) + more
+
+
+def capital(text: str) -> str:
+    return text[0].upper() + text[1:] if text.startswith("the ") else text

@@ -1,0 +1,101 @@
+"""Tables, record batches, readers and datasets of pyarrow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fssgd._blocks import rows_of_block
+from fssgd._moments import Moments
+from fssgd.tables._pass import TablePass
+from fssgd.tables._spec import Column, TableSpec
+
+BATCH_ROWS = 65_536
+
+
+def import_pyarrow() -> Any:
+    """Return pyarrow, with its datasets imported.
+
+    Raises
+    ------
+    ImportError
+        With the pip command to run.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.dataset
+    except ImportError as error:
+        raise ImportError(
+            f"Parquet and CSV files are read by pyarrow, which could not be imported ({error}): "
+            "pip install 'fssgd[tables]'."
+        ) from error
+    return pa
+
+
+def read_arrow(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
+    """Take a Table, RecordBatch, RecordBatchReader or Dataset to its moments."""
+    pa = import_pyarrow()
+    where, total = f"the pyarrow {type(table).__name__}", None
+    if not isinstance(table, (pa.Table, pa.RecordBatch, pa.RecordBatchReader, pa.dataset.Dataset)):
+        raise TypeError(
+            f"A pyarrow {type(table).__name__} is not a table: pass a Table, RecordBatch, RecordBatchReader or Dataset."
+        )
+    spec = spec.choose(columns_of(table.schema, spec), where)
+    names = list(spec.columns)
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if isinstance(table, pa.Table):
+        table, total = table.select(names), len(table)
+        batches = ((batch, None) for batch in table.to_batches(max_chunksize=BATCH_ROWS))
+    elif isinstance(table, pa.RecordBatchReader):
+        batches = ((batch.select(names), None) for batch in table)
+    else:
+        tagged = table.scanner(columns=names, **scan_options(spec, getattr(table, "format", None))).scan_batches()
+        batches = ((one.record_batch, getattr(one.fragment, "path", None)) for one in tagged)
+    with TablePass(spec, where, progress, total) as rows:
+        for batch, file in batches:
+            rows.add(arrays_of(batch), file)
+    return rows.moments()
+
+
+def columns_of(fields: Any, spec: TableSpec) -> list[Column]:
+    """Describe the fields of a schema; one without any value is numeric if it is asked for, or if all are like that."""
+    import pyarrow.types as types
+
+    empty = all(types.is_null(one.type) for one in fields)
+    return [
+        Column(
+            one.name,
+            str(one.type),
+            any(test(one.type) for test in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
+            or (types.is_null(one.type) and (empty or one.name in spec.columns)),
+        )
+        for one in fields
+    ]
+
+
+def scan_options(spec: TableSpec, file_format: Any = None) -> dict[str, Any]:
+    """Bound what a scan holds in memory: few batches at once, smaller ones where rows are long."""
+    import pyarrow.dataset as ds
+
+    rows = min(BATCH_ROWS, rows_of_block(len(spec.columns), spec.accurate))
+    options = {"batch_size": rows, "batch_readahead": 1, "fragment_readahead": 1}
+    if isinstance(file_format, ds.ParquetFileFormat):
+        reading = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+        options["fragment_scan_options"] = reading
+    return options
+
+
+def arrays_of(batch: Any) -> list[npt.NDArray[Any]]:
+    """Return the columns of a record batch, without a copy where there is no null; null becomes NaN."""
+    import pyarrow as pa
+
+    arrays = []
+    for column in batch.columns:
+        plain = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+        if column.null_count or not plain:
+            column = column.cast(pa.float64(), safe=False)
+        arrays.append(np.asarray(column.to_numpy(zero_copy_only=False)))
+    return arrays

@@ -1,0 +1,64 @@
+"""DataFrames of pandas and polars, and LazyFrames, which polars streams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fssgd._moments import Moments
+from fssgd.tables._pass import TablePass
+from fssgd.tables._spec import Column, TableSpec
+
+BATCH_ROWS = 65_536
+
+
+def read_pandas(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
+    """Take a pandas DataFrame to its moments."""
+    import pandas as pd
+    from pandas.api.types import is_numeric_dtype
+
+    where = "the pandas DataFrame"
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"A pandas {type(table).__name__} is not a table: pass a DataFrame.")
+    columns = [
+        Column(name, str(dtype), dtype.kind == "b" or (is_numeric_dtype(dtype) and dtype.kind != "c"))
+        for name, dtype in table.dtypes.items()
+    ]
+    spec = spec.choose(columns, where)
+    series = [table[name] for name in spec.columns]
+    whole = [one.to_numpy() if isinstance(one.dtype, np.dtype) else None for one in series]
+    with TablePass(spec, where, progress, len(table)) as rows:
+        for start in range(0, len(table), BATCH_ROWS):
+            part = slice(start, start + BATCH_ROWS)
+            rows.add(
+                [
+                    one.iloc[part].to_numpy(dtype=np.float64, na_value=np.nan) if array is None else array[part]
+                    for one, array in zip(series, whole, strict=True)
+                ]
+            )
+    return rows.moments()
+
+
+def read_polars(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
+    """Take a polars DataFrame or LazyFrame to its moments."""
+    import polars as pl
+
+    if not isinstance(table, (pl.DataFrame, pl.LazyFrame)):
+        raise TypeError(f"A polars {type(table).__name__} is not a table: pass a DataFrame or LazyFrame.")
+    where = f"the polars {type(table).__name__}"
+    schema = table.collect_schema()
+    columns = [Column(name, str(kind), kind.is_numeric() or kind == pl.Boolean) for name, kind in schema.items()]
+    spec = spec.choose(columns, where)
+    total = len(table) if isinstance(table, pl.DataFrame) else None
+    chosen: Any = table.select(pl.col(spec.columns).cast(pl.Float64))
+    if total is not None:
+        batches = chosen.iter_slices(BATCH_ROWS)
+    elif hasattr(chosen, "collect_batches"):
+        batches = chosen.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
+    else:  # polars before 1.34
+        batches = chosen.collect().iter_slices(BATCH_ROWS)
+    with TablePass(spec, where, progress, total) as rows:
+        for batch in batches:
+            rows.add([column.to_numpy() for column in batch.iter_columns()])
+    return rows.moments()
