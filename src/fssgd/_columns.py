@@ -46,22 +46,30 @@ def column_statistics(X: Any, weight: Array | None) -> tuple[Array, Array, npt.N
 def _statistics(X: Any, weight: Array | None) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
     n_samples, n_features = X.shape
     share = np.full(n_samples, 1.0 / n_samples) if weight is None else weight / weight.sum()
+    mean: Array
+    variance: Array
+    rest: Array
     if sp.issparse(X):
         low, high = (np.asarray(bound, dtype=np.float64) for bound in min_max_axis(X, axis=0))
         X = sp.coo_array(X)
-        mean = np.bincount(X.col, share[X.row] * X.data, n_features)
-        stored = np.bincount(X.col, share[X.row], n_features)
+        mean = np.asarray(np.bincount(X.col, share[X.row] * X.data, n_features), dtype=np.float64)
+        full = np.bincount(X.col, minlength=n_features) == n_samples
+        stored = np.where(full, 1.0, np.bincount(X.col, share[X.row], n_features))
         away = X.data - mean[X.col]
-        variance = np.bincount(X.col, share[X.row] * away**2, n_features) + np.maximum(1.0 - stored, 0.0) * mean**2
+        absent = np.maximum(1.0 - stored, 0.0)
+        variance = absent * mean**2 + np.bincount(X.col, share[X.row] * away**2, n_features)
+        rest = np.bincount(X.col, share[X.row] * away, n_features) - absent * mean
     else:
         low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
         blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, n_samples, BLOCK_ROWS)]
-        mean, variance = np.zeros(n_features), np.zeros(n_features)
+        mean, variance, rest = np.zeros(n_features), np.zeros(n_features), np.zeros(n_features)
         for part in blocks:
             mean += share[part] @ X[part].astype(np.float64, copy=False)
         for part in blocks:
-            variance += share[part] @ (X[part] - mean) ** 2
-    constant = low == high
+            away = X[part] - mean
+            rest += share[part] @ away
+            variance += share[part] @ away**2
+    constant, mean, variance = low == high, mean + rest, variance - rest**2
     return np.where(constant, low, mean), np.where(constant, 0.0, variance), constant
 
 

@@ -127,10 +127,14 @@ def as_float(k: int | float) -> float:
 
 def as_steps(k: Any) -> tuple[Array, npt.NDArray[np.bool_]]:
     """Return k as floats, and which are odd: past 2^53 a float no longer tells."""
-    if isinstance(k, np.ndarray) and k.dtype.kind in "iu" and (k >= 0).all():
-        return k.ravel().astype(np.float64), k.ravel() % 2 == 1
-    values = [k] if np.ndim(k) == 0 else list(k)
-    if not all(value >= 0 and (value == np.inf or int(value) == value) for value in values):
+    if isinstance(k, np.ndarray) and k.ndim == 1 and k.dtype.kind in "iu" and (k >= 0).all():
+        return k.astype(np.float64), k % 2 == 1
+    values: list[Any] = [k] if np.ndim(k) == 0 else list(k)
+    if not all(map(_is_step, values)):
         raise ValueError(f"k must be an integer >= 0 or inf, or an array of them; got {k!r}.")
-    odd = [value != np.inf and int(value) % 2 == 1 for value in values]
+    odd = [value != np.inf and value % 2 == 1 for value in values]
     return np.array([as_float(value) for value in values]), np.array(odd, dtype=bool)
+
+
+def _is_step(k: Any) -> bool:
+    return isinstance(k, int | float | np.integer | np.floating) and bool(k >= 0 and (k == np.inf or k % 1 == 0))

@@ -77,7 +77,9 @@ def convergence_message(problem: Problem, solution: Solution, path: GradientPath
     else:
         more = "At this step no number of them is enough"
     automatic = GradientPath.of(path.moments, replace(path.settings, standardize=True, learning_rate="auto"))
+    enough = automatic.reference.threshold(tol, automatic.spectrum.largest, float(np.finfo(problem.dtype).eps))
+    in_all = automatic.squared_gradient.first_below(enough**2)
     return (
         f"{reached} The condition number is {path.spectrum.condition_number:.6g}. {more}; with standardize=True and "
-        f"learning_rate='auto', {automatic.steps_to(tol)} in all from zeros."
+        f"learning_rate='auto', {in_all} in all from zeros."
     )

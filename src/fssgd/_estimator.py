@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, Options, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from fssgd._callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
@@ -120,7 +120,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         "standardize": ["boolean"],
         "fit_intercept": ["boolean"],
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "backend": [str, HasMethods("solve")],
+        "backend": [str, Backend],
         "warm_start": ["boolean"],
     }
 
@@ -160,8 +160,9 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative; only ratios matter.
         coef_init : array-like of the shape of coef_, default=None
-            Where to start, in the user's units; None is 0, or the previous solution with
-            ``warm_start``. (A cross-validator slices fit parameters whose length is n_samples.)
+            Where to start, in the user's units. If both are None: the previous solution with ``warm_start``,
+            else zeros. One alone leaves the other at 0. (A cross-validator slices fit parameters whose length
+            is n_samples.)
         intercept_init : float or array-like of shape (n_outputs,), default=None
             Likewise.
 
@@ -195,6 +196,8 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         else:
             survey = survey_rows(*rows, settings, locate, names)
         problem = self._problem(survey, settings, X.dtype)
+        if not backend.closed_form:
+            survey.reference.checked(survey.curvature, X.dtype.name)
         monitor = FitMonitor(
             self,
             0 if backend.closed_form else len(list(problem.chunk_ends())),
@@ -216,8 +219,24 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         Returns
         -------
         self : LinearRegressorGD
+
+        Raises
+        ------
+        DivergenceError
+            If the loss rises by more than rounding explains.
+        TypeError
+            If ``moments`` is something else.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If max_iter steps do not reach tol.
         """
         self._validate_params()
+        if not isinstance(moments, Moments):
+            raise TypeError(
+                f"Expected fssgd.Moments, got {type(moments).__name__}: use fit(X, y), or Moments.from_arrays(X, y)."
+            )
         if moments.feature_names is not None:
             self.feature_names_in_ = moments.feature_names
         elif hasattr(self, "feature_names_in_"):
@@ -258,7 +277,8 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
                     "pass the same outputs in every batch."
                 )
             moments = self.moments_ + moments
-        return self._fit_moments(moments, y.ndim == 1, X.dtype)
+        dtype = np.result_type(X.dtype, self.coef_.dtype) if started else X.dtype
+        return self._fit_moments(moments, y.ndim == 1, dtype)
 
     def _validate_params(self) -> None:
         """As BaseEstimator's, but for its look at the signature, which would be a tenth of a small fit."""
@@ -282,6 +302,9 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             y_numeric=True,
             reset=reset,
         )
+        if y.dtype.kind not in "fiub":
+            raise ValueError(f"y has dtype {y.dtype}: expected numbers.")
+        y = y if y.dtype in (np.float64, np.float32) else y.astype(np.float64)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return X, y, sample_weight
@@ -371,7 +394,13 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             raise divergence_error(
                 problem, solution, names[worst], exact=survey.path is not None, standardize=self.standardize
             )
-        for name, value in self._coefficients(survey, solution.theta, single, problem.dtype).items():
+        with np.errstate(over="ignore"):
+            fitted = self._coefficients(survey, solution.theta, single, problem.dtype)
+        if not (np.isfinite(fitted["coef_"]).all() and np.isfinite(fitted["intercept_"]).all()):
+            raise ValueError(
+                f"Coefficients leave the range of {problem.dtype}: change the units of X or y, or give X as float64."
+            )
+        for name, value in fitted.items():
             setattr(self, name, value)
         height = solution.theta[-1] if self.fit_intercept else np.zeros(len(survey.level))
         self._height, self._level = np.asarray(height, dtype=np.float64), survey.level
@@ -385,7 +414,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             self.moments_, self._path = solution.path.moments, solution.path
             self._path_of = replace(solution.path.settings, learning_rate=problem.learning_rate), survey.start
         if solution.status is Status.MAX_ITER and self.tol is not None:
-            text = convergence_message(problem, solution, survey.path, self.tol)
+            text = convergence_message(problem, solution, solution.path or survey.path, self.tol)
             warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,9 @@ from fssgd._blocks import Sums
 FORMAT, VERSION = "fssgd.Moments", 1
 NUMBERS = {"n_samples": "i", "weight": "f", "n_outputs": "i", "is_root": "b", "chosen": "b"}
 ARRAYS = {"mean": "f", "matrix": "f", "constant": "b"}
+
+UNREADABLE: tuple[type[Exception], ...] = (OSError, ValueError, EOFError, LookupError, AttributeError, TypeError)
+UNREADABLE += (RuntimeError, MemoryError, BadZipFile, zlib.error)  # of a file whose bytes were changed
 
 Names = npt.NDArray[np.object_] | None
 
@@ -53,7 +57,20 @@ def read_npz(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
         # opened here, for np.load leaves a damaged file open
         with open(Path(path).expanduser(), "rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, KeyError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+    except FileNotFoundError:
+        raise
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        LookupError,
+        AttributeError,
+        TypeError,
+        RuntimeError,
+        MemoryError,
+        BadZipFile,
+        zlib.error,
+    ) as error:
         raise ValueError(f"{path} does not hold {what}: it is not a readable .npz file ({error}).") from error
 
 

@@ -21,7 +21,7 @@ from fssgd._decay import PowerSum, as_float, as_steps, log_factors, times
 from fssgd._moments import Moments
 from fssgd._reference import Reference
 from fssgd._scaling import HUGE, Scaling
-from fssgd._settings import Settings
+from fssgd._settings import Settings, rounding_of_limit
 from fssgd._spectrum import Spectrum, decompose
 
 Array = npt.NDArray[np.float64]
@@ -175,13 +175,13 @@ class GradientPath:
             return np.clip(self.eigenvalues, 0.0, 1e300 / self.learning_rate) * self.learning_rate
         steps = self.learning_rate * self.eigenvalues
         if largest > 1.5:
-            steps[np.abs(steps - 2.0) <= 8.0 * len(steps) * EPS] = 2.0
+            steps[np.abs(steps - 2.0) <= rounding_of_limit(len(self.spectrum.vectors))] = 2.0
         return steps
 
     @cached_property
     def _largest_factor(self) -> float:
         x = self.learning_rate * self.spectrum.largest
-        return 2.0 if abs(x - 2.0) <= 8.0 * len(self.eigenvalues) * EPS else x
+        return 2.0 if abs(x - 2.0) <= rounding_of_limit(len(self.spectrum.vectors)) else x
 
     @cached_property
     def _logs(self) -> Array:
@@ -260,7 +260,14 @@ class GradientPath:
 
         ``df(k) = sum_j phi_k(h_j) v_j' M v_j`` with ``M = 2/S [Z 1]' D [Z 1]``; a float or (n_k,).
         """
-        return self._of_steps(k, lambda ks, odd: self._phi(ks[:, None], odd[:, None]) @ self.spectrum.curvature)
+        seen, curvature = self.spectrum.curvature > 0, self.spectrum.curvature
+
+        def trace(ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
+            self._refuse_limit(bool(np.isinf(ks).any()))
+            with np.errstate(over="ignore"):
+                return np.asarray(self._phi(ks[:, None], odd[:, None])[:, seen] @ curvature[seen])
+
+        return self._of_steps(k, trace)
 
     def gcv(self, k: Any) -> Any:
         """Generalised cross-validation ``(RSS_k / n) / (1 - df(k) / n)^2``; a float or (n_k,).
@@ -276,14 +283,15 @@ class GradientPath:
         """
 
         def score(ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
+            self._refuse_limit(bool(np.isinf(ks).any()))
             error = self.loss(ks)
-            if self.settings.alpha:
-                p = len(self.scaling.scale)
-                weights = self._positions(ks, odd)[:, :p]
-                error = np.maximum(error - self.settings.alpha * (weights**2).sum(axis=(1, 2)), 0.0)
             with np.errstate(over="ignore", invalid="ignore"):
+                if self.settings.alpha:
+                    weights = self._positions(ks, odd)[:, : len(self.scaling.scale)]
+                    error = np.maximum(error - self.settings.alpha * (weights**2).sum(axis=(1, 2)), 0.0)
                 share = self._residual_share(ks, odd)
-                return np.asarray(np.divide(error, share**2, out=np.full_like(error, np.inf), where=share != 0))
+                ratio = np.divide(error, share**2, out=np.full_like(error, np.inf), where=share != 0)
+            return np.where(np.isnan(ratio), np.inf, ratio)  # an unstable descent that has overflowed
 
         return self._of_steps(k, score)
 
@@ -291,7 +299,7 @@ class GradientPath:
         """Return the first k at which a fit with this ``tol`` stops; inf if there is none.
 
         That is the first k with ``||grad F_k|| <= max(tol G, 100 eps sqrt(2 L F_ref))``, G and F_ref
-        taken at W = 0 and the best constant b.
+        taken at W = 0 and the best constant b, and eps that of float64.
         """
         if not tol >= 0:
             raise ValueError(f"tol must be a non-negative number, got {tol!r}.")

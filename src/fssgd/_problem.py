@@ -24,10 +24,10 @@ import scipy.sparse as sp
 from fssgd._blocks import HARMLESS
 from fssgd._path import GradientPath
 from fssgd._scaling import Scaling
+from fssgd._settings import rounding_of_limit
 
 Array = npt.NDArray[np.floating[Any]]
 Monitor = Callable[[int, Array], bool]
-EPS = float(np.finfo(np.float64).eps)
 MAX_CHUNKS = 100
 CHUNK_WORK = 50_000_000  # multiplications: some tens of ms
 
@@ -94,9 +94,9 @@ class Rows:
         if sp.issparse(self.X):
             columns = sp.csc_array(self.X, dtype=np.float64)
             if self.offset is not None and self._far.any():
-                columns = sp.lil_array(columns)
-                for j in np.flatnonzero(self._far):
-                    columns[:, [j]] = columns[:, [j]].toarray() - self.scaling.mean[j]
+                away = sp.csc_array(columns[:, self._far].toarray() - self.scaling.mean[self._far])
+                order = np.argsort(np.concatenate([np.flatnonzero(~self._far), np.flatnonzero(self._far)]))
+                columns = sp.csc_array(sp.hstack([columns[:, ~self._far], away]))[:, order]
             scaled = sp.diags_array(share[:, 0]) @ sp.csr_array(columns) @ sp.diags_array(1.0 / self.scaling.scale)
             return sp.csr_array(sp.hstack([scaled, share]) if self.fit_intercept else scaled, dtype=dtype)
         n_samples, n_features = self.X.shape
@@ -179,7 +179,7 @@ class Problem:
     @property
     def is_stable(self) -> bool:
         """Whether learning_rate <= 2 / L, to the rounding of L."""
-        return self.learning_rate * self.curvature <= 2.0 + 8.0 * len(self.start) * EPS
+        return self.learning_rate * self.curvature <= 2.0 + rounding_of_limit(len(self.start))
 
     def penalty(self, theta: Array) -> Array:
         """alpha (W, 0), of the shape of theta."""

@@ -13,6 +13,7 @@ from fssgd._scaling import Scaling
 
 Array = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
+RANGES = {"float64": (1e-290, 1e290), "float32": (1e-22, 1e30)}  # with room for the square of what tol asks for
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +43,14 @@ class Reference:
         slope = slope / scaling.scale[:, None]
         return cls(2.0 * math.sqrt(np.vdot(slope, slope)), loss)
 
-    def checked(self, curvature: float) -> Reference:
-        """Return self, or raise if squares of gradients, about L F, leave the range of float64."""
-        size = curvature * self.loss
-        if size == 0.0 and (curvature == 0.0 or self.loss == 0.0) or 1e-290 < size < 1e290:
+    def checked(self, curvature: float, dtype: str = "float64") -> Reference:
+        """Return self, or raise if squares of gradients, about L F, leave the range in which steps are taken."""
+        size, (low, high) = curvature * self.loss, RANGES[dtype]
+        if size == 0.0 and (curvature == 0.0 or self.loss == 0.0) or low < size < high:
             return self
         raise ValueError(
-            f"The square of the gradient, about {size:.0e}, comes too close to the limits of float64 to descend by: "
-            "change the units of X or y, or use standardize=True."
+            f"The square of the gradient, about {size:.0e}, comes too close to the limits of {dtype} to descend by: "
+            "change the units of X or y, use standardize=True, or pass X as float64."
         )
 
     def threshold(self, tol: float, curvature: float, eps: float = EPS) -> float:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
 import numpy as np
+
+
+def rounding_of_limit(n_parameters: int) -> float:
+    """Return how far eta L may be from 2, by the rounding of L, and still be at the limit of stability."""
+    return 8.0 * n_parameters * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -19,9 +25,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse a step or a penalty that describes no descent."""
-        if self.learning_rate != "auto" and not 0 < self.learning_rate < np.inf:
+        rate, alpha = self.learning_rate, self.alpha
+        if rate != "auto" and not (isinstance(rate, Real) and 0 < rate < np.inf):
             raise ValueError(f"learning_rate must be a positive number or 'auto', got {self.learning_rate!r}.")
-        if not 0 <= self.alpha < np.inf:
+        if not (isinstance(alpha, Real) and 0 <= alpha < np.inf):
             raise ValueError(f"alpha must be a non-negative number, got {self.alpha!r}.")
 
     def step(self, largest: float) -> float:

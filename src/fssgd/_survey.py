@@ -78,6 +78,8 @@ def survey_moments(
     spectrum, data = path.spectrum, None
     if rows is not None:
         X, y, weight = rows
+        if weight is not None and not weight.all():
+            X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
         data = Rows(X, y, weight, path.scaling, path.level, settings.fit_intercept)
     return Survey(
         path.scaling, path.level, spectrum.start, path.reference, spectrum.largest, spectrum.steepest, path, data
@@ -90,10 +92,10 @@ def survey_rows(
     """Measure the columns, and bound the curvature by products with the rows."""
     X = canonical(X)
     kept = np.ones(len(y), dtype=bool) if weight is None else weight > 0
-    positive = None if weight is None else weight[kept]
     if not kept.all():
         assert_values_finite(X[~kept], y[~kept])
-    of_x, of_y = (column_statistics(data if kept.all() else data[kept], positive) for data in (X, y))
+        X, y, weight = X[kept], y[kept], weight[kept] if weight is not None else None
+    of_x, of_y = column_statistics(X, weight), column_statistics(y, weight)
     mean, variance, constant = (np.concatenate(pair) for pair in zip(of_x, of_y, strict=True))
     check_resolved(mean, variance, constant, X, y, names)
     (mean, variance, _), (mean_y, variance_y, _) = of_x, of_y

@@ -41,7 +41,9 @@ def register_backend(name: str, path: str, extra: str | None = None, overwrite: 
     ValueError
         If the name is taken, is "auto", or ``path`` is not of the form "module:Class".
     """
-    if name == "auto" or (name in _registry and not overwrite):
+    if name == "auto":
+        raise ValueError("'auto' is reserved for the choice between backends: register yours under another name.")
+    if name in _registry and not overwrite:
         raise ValueError(
             f"A backend named {name!r} exists already: choose another name, or pass overwrite=True to replace it."
         )
@@ -57,7 +59,7 @@ def available_backends() -> tuple[str, ...]:
     for name in _registry:
         try:
             get_backend(name)
-        except (ImportError, AttributeError, TypeError):  # not installed, or registered by mistake
+        except (ImportError, TypeError):  # not installed, or registered by mistake
             continue
         names.append(name)
     return tuple(names)
@@ -72,6 +74,8 @@ def get_backend(name: str) -> Backend:
         If no backend has this name.
     ImportError
         If what it needs is not installed; the message is the pip command to run.
+    TypeError
+        If what was registered under this name is no backend.
     """
     if name not in _registry:
         raise ValueError(
@@ -84,6 +88,8 @@ def get_backend(name: str) -> Backend:
         backend = getattr(importlib.import_module(module), attribute)
     except ImportError as error:
         raise ImportError(f"The backend {name!r} could not be imported ({error}): {advice}.") from error
+    except AttributeError as error:
+        raise TypeError(f"{path!r}, registered as backend {name!r}, does not exist ({error}).") from error
     if not (isinstance(backend, type) and issubclass(backend, Backend)):
         raise TypeError(f"{path!r}, registered as backend {name!r}, is not a subclass of fssgd.Backend.")
     if not backend.is_available():

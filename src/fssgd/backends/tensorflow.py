@@ -1,6 +1,6 @@
 """Gradient descent in TensorFlow, both ways: the loop in the graph, and one Session.run a step.
 
-Each ``Session.run`` costs a fixed overhead - about 0.1 ms, whatever the size of the step - so that 100 000 small steps
+Each ``Session.run`` costs a fixed overhead - some 0.1 to 0.5 ms, whatever it computes - so that 100 000 small steps
 spend their time outside of the arithmetic. A ``tf.while_loop`` pays it once a chunk.
 """
 
@@ -95,7 +95,7 @@ class TensorFlowSession(TensorFlowBackend):
         return descend(problem, monitor, evaluate, problem.start.astype(problem.dtype))
 
 
-class Tests(NamedTuple):
+class Checks(NamedTuple):
     """What a loop has to look at each step; each of them costs as much as a small product."""
 
     penalty: bool
@@ -111,7 +111,7 @@ class _Run:
         self.problem, self.arrays, self.dtype = problem, Arrays.of(problem), problem.dtype
         self.is_sparse = sp.issparse(self.arrays.matrix)
         self.kind = _kind(self.arrays)
-        self.tests = Tests(bool(problem.alpha), problem.threshold is not None, not problem.is_stable)
+        self.checks = Checks(bool(problem.alpha), problem.threshold is not None, not problem.is_stable)
         self.rows_axis = 0 if self.kind == "blocks" else 1
         self.work = max(1, problem.start.shape[1] * self.arrays.matrix.size)
         self.tensors: dict[bool, Any] = {}
@@ -147,7 +147,7 @@ class _Run:
     def shape(self) -> tuple[Any, ...]:
         """What a compilation is for."""
         *others, n_samples = np.moveaxis(self.arrays.matrix, self.rows_axis, -1).shape
-        return self.dtype.name, self.device, self.tests, *others, _padded(n_samples), self.arrays.targets.shape[-1]
+        return self.dtype.name, self.device, self.checks, *others, _padded(n_samples), self.arrays.targets.shape[-1]
 
     def take(self, theta: Any, lowest: float, k: int, steps: int) -> tuple[Any, ...]:
         """Take up to so many steps from iterate k, and look at the iterate they lead to."""
@@ -155,7 +155,7 @@ class _Run:
         if compiled:
             _compiled.add(self.shape)
         problem = self.problem
-        loop = _loop(self.dtype.name, self.kind, compiled, self.device, self.tests)
+        loop = _loop(self.dtype.name, self.kind, compiled, self.device, self.checks)
         if compiled not in self.tensors:
             self.tensors[compiled] = self.as_tensors(compiled)
         threshold = -1.0 if problem.threshold is None else problem.threshold
@@ -184,7 +184,7 @@ _compiled: set[tuple[Any, ...]] = set()
 
 
 @functools.cache
-def _loop(dtype: str, kind: str, compiled: bool, device: str | None, tests: Tests) -> Any:
+def _loop(dtype: str, kind: str, compiled: bool, device: str | None, checks: Checks) -> Any:
     """Return the traced loop; XLA specialises it to each shape, the plain one serves all."""
     tf = _import_tensorflow()
     eps = float(np.finfo(dtype).eps)
@@ -206,13 +206,13 @@ def _loop(dtype: str, kind: str, compiled: bool, device: str | None, tests: Test
 
         def look(theta: Any, lowest: Any) -> tuple[Any, ...]:
             """Evaluate F and its gradient, and such reasons to stop as there can be."""
-            loss, gradient = loss_and_gradient(tf, arrays, theta, tests.penalty)
+            loss, gradient = loss_and_gradient(tf, arrays, theta, checks.penalty)
             code = tf.constant(_RUNNING)
-            if tests.rise:  # see Problem.highest_loss
+            if checks.rise:  # see Problem.highest_loss
                 d = 8.0 * eps * (target_size + root * tf.sqrt(tf.reduce_sum(theta * theta)))
                 code = tf.where(loss <= lowest + 4.0 * d * tf.sqrt(lowest) + d * d, _RUNNING, _DIVERGED)
                 lowest = tf.minimum(lowest, loss)
-            if tests.tolerance:
+            if checks.tolerance:
                 code = tf.where(norm_of(gradient) <= threshold, _CONVERGED, code)
             return lowest, code, gradient, loss
 
@@ -220,7 +220,7 @@ def _loop(dtype: str, kind: str, compiled: bool, device: str | None, tests: Test
             # the gradient stays out of the state: XLA would copy it each step
             lowest, code, gradient, loss = look(theta, lowest)
             ahead = theta - rate * gradient
-            if tests.rise or tests.tolerance:
+            if checks.rise or checks.tolerance:
                 ahead = tf.where(code == _RUNNING, ahead, theta)
             return k + 1, ahead, lowest, code, losses.write(k, loss)
 
@@ -233,7 +233,8 @@ def _loop(dtype: str, kind: str, compiled: bool, device: str | None, tests: Test
             (scalar, tf.TensorShape([None, None]), scalar, scalar, tf.TensorShape(None)),
         )
         taken = k - tf.cast(code != _RUNNING, tf.int32)
-        lowest, code, gradient, loss = look(theta, lowest)
+        lowest, last, gradient, loss = look(theta, lowest)
+        code = tf.where(code == _RUNNING, last, code)
         return taken, theta, lowest, code, norm_of(gradient), loss, losses.stack()
 
     return loop
