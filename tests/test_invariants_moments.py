@@ -1,6 +1,7 @@
 """However rows are cut and put together, the moments and the fits are those of all rows at once."""
 
 import numpy as np
+import scipy.sparse as sp
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -74,6 +75,23 @@ def test_partial_fit_in_any_order_is_fit(draws, data, k):
     far = 1 + np.abs(data.X).max() / data.scaling[1].min()  # moments of raw columns lose eps |mean| too
     assert gap <= 4 * far * distance[k] + 4 * np.sqrt(data.Y.shape[1]) * offset
     assert batches.n_iter_ == whole.n_iter_ == k
+
+
+@given(
+    st.floats(-1e100, 1e100).filter(lambda value: value == 0 or abs(value) > 1e-100),
+    st.lists(st.just(0.0) | st.floats(1e-3, 1e3), min_size=2, max_size=60).filter(any),
+    st.booleans(),
+    st.sampled_from([np.asarray, sp.csr_array]),
+)
+@CI
+def test_the_mean_of_a_constant_is_the_constant(value, weight, accurate, form):
+    """Whatever the weights; a mean that is off by its last bit would make a column of rounding errors."""
+    column, y = form(np.full((len(weight), 1), value)), np.arange(float(len(weight)))
+    for given_weight in (np.array(weight), None):
+        moments = Moments.from_arrays(column, y, given_weight, accurate=accurate)
+        assert moments.mean_x[0] == value
+        assert moments.variance_x[0] == 0.0
+        assert not moments.scatter_xy.any()
 
 
 @given(problems(), st.integers(0, 7))

@@ -61,15 +61,18 @@ def test_one_output_has_the_shapes_of_linear_regression():
     np.testing.assert_array_equal(without.intercept([1, 2, 3]), np.zeros((3, 2)))
 
 
-@pytest.mark.parametrize("settings", [{}, {"standardize": False, "learning_rate": 0.3}, {"alpha": 0.05}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"standardize": False, "learning_rate": 0.3}, {"alpha": 0.05}, {"fit_intercept": False}]
+)
 @pytest.mark.parametrize("tol", [0.9, 0.1, 1e-3, 1e-8])
 def test_steps_to_is_the_first_step_that_meets_tol(settings, tol):
-    """And the number of steps of a fit; the threshold is read off the gradient at W = 0 and b = mean of y."""
+    """And the number of steps of a fit; the threshold is read off the gradient at W = 0 and the best b."""
     path = GradientPath.from_arrays(X, Y, **settings)
     options = {name: value for name, value in settings.items() if name != "learning_rate"}
-    start = np.zeros((4, 2))
+    start = np.zeros((3 + path.settings.fit_intercept, 2))
     mean, scale = path.scaling.mean, path.scaling.scale
-    start[-1] = Y.mean(axis=0)
+    if path.settings.fit_intercept:
+        start[-1] = Y.mean(axis=0)
     right = Descent(X, Y, start=start, **options)
     threshold = tol * right.gradient_norm(right.start)
     k = path.steps_to(tol)

@@ -197,6 +197,16 @@ def test_numbers_nested_without_end(path, depth):
         LinearRegressorGD.load(path)
 
 
+@pytest.mark.parametrize("key", ["coef", "mean", "loss", "learning_rate"])
+def test_numbers_beyond_float64(path, key):
+    LinearRegressorGD().fit(X, Y[:, 0]).save(path)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    value = 0.123456789 if np.ndim(document[key]) == 0 else [0.123456789] * 3
+    path.write_text(json.dumps({**document, key: value}).replace("0.123456789", "1e999"))
+    with pytest.raises(ValueError, match=rf"is damaged: {key} holds a value that is not finite\."):
+        LinearRegressorGD.load(path)
+
+
 @pytest.mark.parametrize("key", ["coef", "params", "feature_names", "n_iter"])
 def test_a_missing_key_is_named(path, key):
     LinearRegressorGD().fit(X, Y).save(path)
