@@ -20,7 +20,7 @@ from sklearn.utils.sparsefuncs import min_max_axis
 
 Array = npt.NDArray[np.float64]
 
-BLOCK_ROWS, BLOCK_SIZE = 4096, 1 << 20
+BLOCK_ROWS, BLOCK_SIZE = 4096, 1 << 18
 HARMLESS = 100.0
 KEPT = 1e-4
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
@@ -200,26 +200,25 @@ def _block(X: Array, y: Array, weight: Array | None, far: npt.NDArray[np.bool_])
     n_samples, values = len(X), (X, y)
     total = float(n_samples) if weight is None else float(weight.sum())
     share = np.full(n_samples, 1.0 / total) if weight is None else weight / total
-    spread = None if weight is None else np.sqrt(weight)[:, None]
-    mean = share @ X
+    root = None if weight is None else np.sqrt(weight)[:, None]
+    y, mean_y = _centre(y, share)
+    y = y if root is None else y * root
+    share_of_root = share if root is None else root[:, 0] / total
     while True:
-        shift = np.where(far, mean, 0.0)
+        shift = np.where(far, share @ X, 0.0) if far.any() else np.zeros(X.shape[1])
         near = X - shift if far.any() else X
-        rest = share @ near if far.any() else mean
-        weighted = near if spread is None else near * spread
+        weighted = near if root is None else near * root
         product = weighted.T @ weighted
+        rest = share_of_root @ weighted  # after the product, which reads the rows while it computes
         missed = rest * rest > HARMLESS * (product.diagonal() / total - rest * rest)
         missed &= ~far
         if not missed.any():
             break
         far |= missed
-    mean = shift + rest
     raised = np.sqrt(total) * rest
     product -= raised[:, None] * raised
-    y, mean_y = _centre(y, share)
-    y = y if spread is None else y * spread
     scatter = _assembled(product, weighted.T @ y, y.T @ y)
-    mean = np.concatenate([mean, mean_y])
+    mean = np.concatenate([shift + rest, mean_y])
     constant = _settle_constants(values, mean, scatter.diagonal() / total)
     if constant.any():
         scatter[constant] = scatter[:, constant] = 0.0
