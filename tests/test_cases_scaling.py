@@ -129,6 +129,7 @@ def far_batches():
 
 # case 19: partial_fit has no rows to step over, so that every backend uses the closed form
 @pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.filterwarnings("ignore:Rounding of the second moments")  # the second batch alone, raw: cond(H) is 1e11
 @pytest.mark.parametrize("standardize", [True, False])
 def test_case_19_batches_far_apart(model, reverse, standardize):
     fitted = model(standardize=standardize, max_iter=np.inf, tol=None)

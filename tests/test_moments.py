@@ -53,7 +53,7 @@ DATA = {
         np.round(RNG.normal(size=(200, 2)) * 64) + 1e9,
         np.round(RNG.normal(size=(200, 1)) * 8) - 1e9,
     ),
-    "mixed scales": (RNG.normal(size=(40, 3)) * [1e-100, 1.0, 1e100] + [0, 1e6, 0], RNG.normal(size=(40, 1)) * 1e-50),
+    "mixed scales": (RNG.normal(size=(40, 3)) * [1e-150, 1.0, 1e150] + [0, 1e6, 0], RNG.normal(size=(40, 1)) * 1e-50),
     "wide": (RNG.normal(size=(6, 20)) + 3.0, RNG.normal(size=(6, 1))),
     "one row": (RNG.normal(size=(1, 3)), RNG.normal(size=(1, 1))),
     "sparse": (sparse_values(200, 3) + [0.0, 0.0, 50.0], RNG.normal(size=(200, 1)) + 7.0),

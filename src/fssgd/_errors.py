@@ -83,3 +83,12 @@ def convergence_message(problem: Problem, solution: Solution, path: GradientPath
         f"{reached} The condition number is {path.spectrum.condition_number:.6g}. {more}; with standardize=True and "
         f"learning_rate='auto', {in_all} in all from zeros."
     )
+
+
+def accuracy_message(rounding: float, k: int | float) -> str:
+    """Say that second moments do not hold the digits that iterate k asks for, and what does."""
+    return (
+        f"Rounding of the second moments may reach {min(rounding, 1.0):.1g} of the coefficients after {k} steps, "
+        "because columns are nearly collinear or of very different scales. Take the moments with accurate=True, or use "
+        "fit(X, y), which reads such data twice."
+    )

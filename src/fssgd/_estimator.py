@@ -9,12 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from fssgd._callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
-from fssgd._errors import convergence_message, divergence_error
+from fssgd._errors import accuracy_message, convergence_message, divergence_error
 from fssgd._model import LinearModel, after_closed_form
 from fssgd._moments import Moments
 from fssgd._problem import Problem, Solution, Status
@@ -24,6 +25,7 @@ from fssgd._survey import Survey, is_decomposable, survey_moments, survey_rows
 from fssgd.backends import Backend, get_backend
 
 Array = npt.NDArray[np.float64]
+HALF_THE_DIGITS = 1e-8
 
 
 class LinearRegressorGD(CallbackSupportMixin, LinearModel):
@@ -231,6 +233,9 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         -----
         ConvergenceWarning
             If max_iter steps do not reach tol.
+        LinAlgWarning
+            If rounding of the moments may show in the coefficients: the data is ill-conditioned for the number of
+            steps taken, and the moments were not taken with ``accurate=True``.
         """
         self._validate_params()
         if not isinstance(moments, Moments):
@@ -263,6 +268,11 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         ------
         ValueError
             After a fit by a stepping backend, which keeps no moments to go on from.
+
+        Warns
+        -----
+        ConvergenceWarning, LinAlgWarning
+            As :meth:`fit_moments`.
         """
         self._validate_params()
         started = hasattr(self, "coef_")
@@ -416,6 +426,9 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         if solution.status is Status.MAX_ITER and self.tol is not None:
             text = convergence_message(problem, solution, solution.path or survey.path, self.tol)
             warnings.warn(text, ConvergenceWarning, stacklevel=4)
+        rounding = solution.path.rounding_at(solution.n_iter) if solution.path is not None else 0.0
+        if rounding > HALF_THE_DIGITS and problem.rows is None:
+            warnings.warn(accuracy_message(rounding, solution.n_iter), LinAlgWarning, stacklevel=4)
 
 
 def _initial(name: str, value: Any, expected: tuple[int, ...], shape: tuple[int, ...]) -> Array:

@@ -226,6 +226,17 @@ class GradientPath:
         """Whether iterate k is the limit, to rounding."""
         return self.stable and self.excess_loss.at(k) <= EPS**2 * self.excess_loss.at(0)
 
+    def rounding_at(self, k: int | float) -> float:
+        """``eps min(eta k L, cond(H))``: what rounding of a scatter matrix may do to iterate k; 0 from a root."""
+        if self.spectrum.accurate:
+            return 0.0
+        grown = self.learning_rate * self.spectrum.largest * as_float(k)
+        if grown <= 1.0:
+            return EPS
+        constant = (self.moments.variance_x == 0) & (self.moments.mean_x == self.scaling.mean)
+        null = int((self.eigenvalues == 0).sum()) - int(constant.sum())
+        return EPS * min(grown, np.inf if null > 0 else self.spectrum.condition_number)
+
     def coef(self, k: Any) -> Any:
         """Coefficients in the user's units after k steps.
 
