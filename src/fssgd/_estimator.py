@@ -75,8 +75,8 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         Whether ``tol`` was met.
     loss_ : float
         F at the solution, in squared units of y. The closed form knows it to eps times the variance of y.
-    loss_curve_ : ndarray of shape (n_iter_ + 1,)
-        F at iterates 0..n_iter_. Computed when asked for after a closed-form fit, up to 1e6 steps.
+    loss_curve_ : ndarray of shape (``n_iter_ + 1``,)
+        F at iterates 0 to ``n_iter_``. Computed when asked for after a closed-form fit, up to 1e6 steps.
     learning_rate_ : float
         The step used.
     backend_ : str
@@ -90,7 +90,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
     moments_ : Moments
         What the fit knows of its data, after a closed-form fit.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only when X has feature names that are all strings.
 
     See Also
@@ -161,7 +161,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             Outputs share k: their squared errors add up.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative; only ratios matter.
-        coef_init : array-like of the shape of coef_, default=None
+        coef_init : array-like of the shape of ``coef_``, default=None
             Where to start, in the user's units. If both are None: the previous solution with ``warm_start``,
             else zeros. One alone leaves the other at 0. (A cross-validator slices fit parameters whose length
             is n_samples.)
