@@ -18,7 +18,6 @@ from importlib.metadata import PackageNotFoundError
 from typing import Any
 
 import numpy as np
-
 from measure import RESULTS, in_process, machine, save, spread
 
 DATA = """
@@ -196,7 +195,9 @@ def main() -> None:
     about = {"machine": machine("numpy", *packages), "rows": arguments.rows, "features": arguments.features}
     save("against_others", about | {"data_megabytes": arguments.rows * arguments.features * 8 / 2**20, "table": table})
     draw(table, arguments)
-    text = f"{arguments.rows:,} rows of {arguments.features} features, float64. {about['machine']}; times are medians of"
+    text = (
+        f"{arguments.rows:,} rows of {arguments.features} features, float64. {about['machine']}; times are medians of"
+    )
     (RESULTS / "machine.rst").write_text(f"{text} {arguments.rounds}.\n", encoding="utf-8")
     first = next(row for row in table if row["fit"] == "fssgd LinearRegressorGD()")["seconds"]["median"]
     with open(RESULTS / "against_others.csv", "w", newline="", encoding="utf-8") as file:
