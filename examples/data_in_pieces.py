@@ -18,9 +18,9 @@ right = np.array([2.0, -0.5, 10.0, 1.0])
 y = X @ right + 4.0 + 3.0 * rng.normal(size=len(X))
 
 # %%
-# Scikit-learn's ``SGDRegressor`` has a ``partial_fit`` too, which takes one step for each row. It needs scaled features
-# and a schedule of steps, and its answer depends on both and on the order of the rows. Here it gets the scaling from all
-# the data, which a stream does not know.
+# Scikit-learn's ``SGDRegressor`` has a ``partial_fit`` too, which takes one step for each row. It needs scaled
+# features and a schedule of steps, and its answer depends on both and on the order of the rows. Here it gets the
+# scaling from all the data, which a stream does not know.
 exact, stochastic = LinearRegressorGD(), SGDRegressor(penalty=None, random_state=0)
 mean, scale = X.mean(axis=0), X.std(axis=0)
 seen, errors = [], {"LinearRegressorGD.partial_fit": [], "SGDRegressor.partial_fit": []}

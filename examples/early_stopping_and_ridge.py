@@ -28,8 +28,8 @@ ax.legend(frameon=False)
 # %%
 # The coefficients of ten measurements
 # ------------------------------------
-# The whole descent is one decomposition: the coefficients at 300 numbers of steps come from one call. Ridge is fitted 300
-# times. Its penalty counts the sum of squared errors, not their mean, hence the factor n.
+# The whole descent is one decomposition: the coefficients at 300 numbers of steps come from one call. Ridge is fitted
+# 300 times. Its penalty counts the sum of squared errors, not their mean, hence the factor n.
 X, y = load_diabetes(return_X_y=True, scaled=False)
 Z = StandardScaler().fit_transform(X)
 path = GradientPath.from_arrays(Z, y, standardize=False)

@@ -39,8 +39,8 @@ FITS = {
 
 # %%
 # The condition number of the standardised powers says how many digits each way may lose: those that go through second
-# moments lose twice as many. ``fit`` notices when fewer than ten digits would be left, reads the data again through a QR
-# factorisation, and refines the result with residuals in extended precision. (So does ``Ridge`` notice, at the end.)
+# moments lose twice as many. ``fit`` notices when fewer than ten digits would be left, reads the data again through a
+# QR factorisation, and refines the result with residuals in extended precision. (``Ridge`` notices too, at the end.)
 warnings.simplefilter("ignore", LinAlgWarning)
 found = {name: [] for name in FITS}
 condition = []
