@@ -150,7 +150,7 @@ class TablePass:
     def _examined(self, rows: Array, places: list[tuple[int, str]]) -> Array | None:
         """Return the rows that count; None if there is a fault, whose occurrences in its file are counted from now."""
         weighted = self._spec.weight is not None
-        if not math.isfinite(rows.sum()) or (weighted and rows[-1].min() < 0):
+        if not np.isfinite(rows).all() or (weighted and rows[-1].min() < 0):
             faults = self._faults(rows)
             if (bad := faults.any(axis=(0, 1))).any():
                 starts = [start for start, _ in places]
