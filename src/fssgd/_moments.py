@@ -137,13 +137,15 @@ class Moments:
         ----------
         table : path, list of paths, or table
             Parquet or CSV files: one, a glob, a folder (with hive partitions), or a list of these; a pyarrow
-            Table, RecordBatch, RecordBatchReader or Dataset; a pandas or polars DataFrame; a polars LazyFrame.
+            Table, RecordBatch, RecordBatchReader or Dataset; a pandas or polars DataFrame; a polars LazyFrame;
+            a Spark DataFrame, whose partitions are summed up where they lie.
             :func:`fssgd.tables.register_table` adds kinds.
         target : str or list of str
             Column of the output, or columns of several.
         features : list of str, default=None
             Columns of the features, in this order. None is every other column of numbers or booleans, in the
-            order of the table, with a warning that names what was left out.
+            order of the table, with a warning that names what was left out. A column of vectors of Spark gives
+            a feature for each element, ``name_0`` and so on; None takes such columns where no other is numeric.
         weight : str, default=None
             Column of non-negative weights.
         accurate : bool, default=False

@@ -87,9 +87,13 @@ def moments_of_fields(path: str | os.PathLike[str], fields: dict[str, Any]) -> t
     if wrong := _first_fault(fields):
         raise ValueError(f"{path} is damaged: {wrong}. Take the moments again.")
     names = fields.get("feature_names")
+    return sums_of_fields(fields), int(fields["n_outputs"]), None if names is None else names.astype(object)
+
+
+def sums_of_fields(fields: dict[str, Any]) -> Sums:
+    """Put together what is known to be right."""
     numbers = {name: fields[name].item() for name in NUMBERS if name != "n_outputs"}
-    sums = Sums(**numbers, **{name: fields[name] for name in ARRAYS})
-    return sums, int(fields["n_outputs"]), None if names is None else names.astype(object)
+    return Sums(**numbers, **{name: fields[name] for name in ARRAYS})
 
 
 def _first_fault(fields: dict[str, Any]) -> str | None:

@@ -14,8 +14,8 @@ import numpy as np
 from fssgd._atomic import write_atomically
 from fssgd._blocks import rows_of_block
 from fssgd._moments_file import moments_fields, moments_of_fields, read_npz
-from fssgd.tables._pass import PassState
 from fssgd.tables._spec import TableSpec
+from fssgd.tables._state import PassState
 
 FORMAT, VERSION = "fssgd.checkpoint", 1
 COUNTS = ("file", "row", "rows", "dropped")
@@ -79,7 +79,7 @@ class Checkpoint:
         shape = len(self._spec.target) + len(self._spec.features or ())
         if len(missing) != len(self._spec.columns) or (sums is not None and len(sums.mean) != shape):
             raise ValueError(f"The checkpoint {self.path} is damaged (it has other columns): {self._advice}")
-        return PassState(missing, sums, **counts), complete
+        return PassState(missing, PassState.start(len(missing)).faults, sums, **counts), complete
 
     @property
     def _advice(self) -> str:

@@ -10,7 +10,6 @@ import bisect
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -18,35 +17,15 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from fssgd._blocks import Sums, check_resolved, merge_sums, rows_of_block, sums_of_rows
+from fssgd._blocks import Sums, merge_sums, rows_of_block, sums_of_rows
 from fssgd._moments import Moments
 from fssgd.tables._progress import ProgressBar
-from fssgd.tables._spec import TableSpec, capital, warn_user
+from fssgd.tables._spec import TableSpec
+from fssgd.tables._state import PassState, moments_of_state, raise_faults
 
 Array = npt.NDArray[np.float64]
 
 SINGLE_THREADED = 128
-FAULTS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
-    "infinite": (np.isinf, "contains infinity or a value too large for dtype('float64')", "correct these values"),
-    "missing": (
-        np.isnan,
-        "has missing values (null or NaN)",
-        "fill them in, or pass on_missing='drop' to drop the rows",
-    ),
-    "negative": (lambda values: values < 0, "has negative weights", "weights must be at least 0"),
-}
-
-
-@dataclass
-class PassState:
-    """How far a pass has come: to row ``row`` of file ``file``, ``rows`` in all, of which some were dropped."""
-
-    missing: npt.NDArray[np.int64]
-    sums: Sums | None = None
-    file: int = 0
-    row: int = 0
-    rows: int = 0
-    dropped: int = 0
 
 
 class TablePass:
@@ -83,9 +62,8 @@ class TablePass:
         self._buffer = np.empty((n_columns, rows_of_block(self._p + self._t, spec.accurate)))
         self._filled = 0
         self._places: list[tuple[int, str]] = []
-        self._fault: tuple[str, str] | None = None
-        self._counts = np.zeros(n_columns, dtype=np.int64)
-        self.state = state or PassState(np.zeros(n_columns, dtype=np.int64))
+        self._faulty: str | None = None
+        self.state = state or PassState.start(n_columns)
         self._bar, self._limits = ProgressBar(progress, total), ExitStack()
 
     def __enter__(self) -> TablePass:
@@ -114,9 +92,9 @@ class TablePass:
             Its number.
         """
         where, state = where or self._where, self.state
-        if self._fault is not None and where != self._fault[1]:
+        if self._faulty is not None and where != self._faulty:
             self._flush()
-            self._raise_fault()
+            raise_faults(self.state, self._spec, self._faulty)
         if file != state.file:
             state.file, state.row = file, 0
         n_rows, done, capacity = len(columns[0]), 0, self._buffer.shape[1]
@@ -134,33 +112,21 @@ class TablePass:
                 self._flush()
         self._bar.update(state.rows)
 
+    def finish(self) -> PassState:
+        """Return what all rows have come to, faults included, to be merged with that of other rows."""
+        self._flush()
+        return self.state
+
     def moments(self) -> Moments:
         """Return the moments of all rows, or raise what was found wrong with them."""
-        self._flush()
-        if self._fault is not None:
-            self._raise_fault()
-        state, features = self.state, list(self._spec.features or ())
-        if state.sums is None:
-            if state.rows == 0:
-                raise ValueError(f"There are no rows in {self._where}.")
-            if state.dropped == state.rows:
-                raise ValueError(f"All {state.rows} rows of {self._where} have a missing value (null or NaN).")
-            raise ValueError(f"All weights in {self._where} are zero: at least one row must have a positive weight.")
-        sums, names = state.sums, [*features, *self._spec.target]
-        check_resolved(sums.mean, sums.squares, sums.constant, np.empty((0, len(names))), np.empty((0, 0)), names)
-        if state.dropped:
-            warn_user(
-                f"Dropped {state.dropped} of {state.rows} rows of {self._where} for missing values (null or NaN) in "
-                f"{self._listed(state.missing)}."
-            )
-        return Moments(sums, self._t, np.array(features, dtype=object))
+        return moments_of_state(self.finish(), self._spec, self._faulty or self._where, self._where)
 
     def _flush(self) -> None:
         rows, places, self._filled, self._places = self._buffer[:, : self._filled], self._places, 0, []
         if rows.shape[1] == 0:
             return
-        if self._fault is not None:
-            self._count(rows, places)
+        if self._faulty is not None:
+            self._count(self._faults(rows), places)
             return
         weighted = self._spec.weight is not None
         one = None if weighted and not rows[-1].min() > 0 else self._summed(rows)
@@ -183,53 +149,33 @@ class TablePass:
 
     def _examined(self, rows: Array, places: list[tuple[int, str]]) -> Array | None:
         """Return the rows that count; None if there is a fault, whose occurrences in its file are counted from now."""
-        for kind in ("infinite", "missing") if self._spec.on_missing == "raise" else ("infinite",):
-            if self._found(kind, rows, places):
+        weighted = self._spec.weight is not None
+        if not np.isfinite(rows).all() or (weighted and rows[-1].min() < 0):
+            faults = self._faults(rows)
+            if (bad := faults.any(axis=(0, 1))).any():
+                starts = [start for start, _ in places]
+                self._faulty = places[bisect.bisect(starts, int(np.argmax(bad))) - 1][1]
+                self._count(faults, places)
                 return None
-        missing = np.isnan(rows)
-        bad = missing.any(axis=0)
-        if bad.any():
+            missing = np.isnan(rows)
+            bad = missing.any(axis=0)
             self.state.missing += missing.sum(axis=1)
             self.state.dropped += int(bad.sum())
             rows = rows[:, ~bad]
+        return rows[:, rows[-1] > 0] if weighted else rows
+
+    def _faults(self, rows: Array) -> npt.NDArray[np.bool_]:
+        """Mark the faults of each kind, as an array of shape (n_kinds, n_columns, n_rows)."""
+        missing, negative = np.isnan(rows), np.zeros(rows.shape, dtype=bool)
         if self._spec.weight is not None:
-            if self._found("negative", rows, places):
-                return None
-            rows = rows[:, rows[-1] > 0]
-        return rows
+            negative[-1] = rows[-1] < 0
+        if self._spec.on_missing == "drop":
+            negative[:, missing.any(axis=0)] = False
+            missing[:] = False
+        return np.stack([np.isinf(rows), missing, negative])
 
-    def _found(self, kind: str, rows: Array, places: list[tuple[int, str]]) -> bool:
-        bad = self._mask(kind, rows)
-        if not bad.any():
-            return False
-        first = int(np.argmax(bad.any(axis=0)))
-        self._fault = kind, places[bisect.bisect([start for start, _ in places], first) - 1][1]
-        self._count(rows, places)
-        return True
-
-    def _count(self, rows: Array, places: list[tuple[int, str]]) -> None:
-        assert self._fault is not None
-        kind, where = self._fault
-        ends = [start for start, _ in places[1:]] + [rows.shape[1]]
+    def _count(self, faults: npt.NDArray[np.bool_], places: list[tuple[int, str]]) -> None:
+        ends = [start for start, _ in places[1:]] + [faults.shape[2]]
         for (start, place), end in zip(places, ends, strict=True):
-            if place == where:
-                self._counts += self._mask(kind, rows[:, start:end]).sum(axis=1)
-
-    def _mask(self, kind: str, rows: Array) -> npt.NDArray[np.bool_]:
-        mask = np.zeros(rows.shape, dtype=bool)
-        part = slice(-1, None) if kind == "negative" else slice(None)
-        mask[part] = FAULTS[kind][0](rows[part])
-        return mask
-
-    def _raise_fault(self) -> None:
-        assert self._fault is not None
-        kind, where = self._fault
-        _, what, advice = FAULTS[kind]
-        raise ValueError(f"{capital(where)} {what} in {self._listed(self._counts)}: {advice}.")
-
-    def _listed(self, counts: npt.NDArray[np.int64]) -> str:
-        return ", ".join(
-            f"column {name!r} ({count} row{'s' if count > 1 else ''})"
-            for name, count in zip(self._spec.columns, counts, strict=True)
-            if count
-        )
+            if place == self._faulty:
+                self.state.faults += faults[:, :, start:end].sum(axis=2)

@@ -90,12 +90,14 @@ def scan_options(spec: TableSpec, file_format: Any = None) -> dict[str, Any]:
 
 def arrays_of(batch: Any) -> list[npt.NDArray[Any]]:
     """Return the columns of a record batch, without a copy where there is no null; null becomes NaN."""
+    return [array_of(column) for column in batch.columns]
+
+
+def array_of(column: Any) -> npt.NDArray[Any]:
+    """Return one column, as :func:`arrays_of` does."""
     import pyarrow as pa
 
-    arrays = []
-    for column in batch.columns:
-        plain = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
-        if column.null_count or not plain:
-            column = column.cast(pa.float64(), safe=False)
-        arrays.append(np.asarray(column.to_numpy(zero_copy_only=False)))
-    return arrays
+    plain = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+    if column.null_count or not plain:
+        column = column.cast(pa.float64(), safe=False)
+    return np.asarray(column.to_numpy(zero_copy_only=False))

@@ -1,0 +1,292 @@
+"""DataFrames of Spark: every partition is summed up where it lies, and only sums travel.
+
+A partition of any size becomes one row that holds its sums, of about 8 d^2 bytes for d columns. Spark keeps
+these rows while they are merged, as many at a time as ``MERGED_BYTES`` allows, until few enough are left
+for the driver. So n rows in m partitions are O(n d^2) work, spread over the executors, and O(m d^2)
+traffic; the driver sees no more than the last merge. The executors must be able to import fssgd.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fssgd._moments import Moments
+from fssgd._moments_file import moments_fields, sums_of_fields
+from fssgd.tables._pass import TablePass
+from fssgd.tables._spec import Column, TableSpec, capital, listed
+from fssgd.tables._state import PassState, merge_states, moments_of_state
+from fssgd.tables.arrow import array_of
+
+WHERE = "the Spark DataFrame"
+SCHEMA = "part int, sums binary"
+MERGED_BYTES, MOST_MERGED = 1 << 26, 64
+
+Lengths = Sequence[int | None]
+
+
+def read_spark(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
+    """Take a Spark DataFrame to its moments; Spark has its own ways of showing progress.
+
+    A column of vectors (of ``pyspark.ml``) gives one feature for each element: ``name_0``, ``name_1`` and so on.
+    Such columns count as features where they are named, or where no other column is numeric.
+    """
+    from pyspark.sql import DataFrame
+
+    if not isinstance(table, DataFrame):
+        raise TypeError(f"A pyspark {type(table).__name__} is not a table: pass a pyspark.sql.DataFrame.")
+    spec = spec.choose(_columns(table.schema, spec), WHERE)
+    names, (chosen, lengths) = spec.columns, _select(table, spec)
+    spec = _with_elements(spec, lengths)
+    parts = chosen.mapInArrow(partial(sum_partition, spec=spec, lengths=lengths), SCHEMA).persist()
+    try:
+        merged, count = parts, parts.count()
+        at_once = min(max(2, MERGED_BYTES // (8 * len(spec.columns) ** 2)), MOST_MERGED)
+        while count > at_once:
+            count = -(-count // at_once)
+            # neighbours, in order: the same partitions always give the same bits
+            neighbours = (merged["part"] / at_once).cast("int")
+            merged = merged.repartition(count, neighbours).sortWithinPartitions("part")
+            merged = merged.mapInArrow(merge_partition, SCHEMA)
+        rows = sorted(merged.collect())
+    finally:
+        parts.unpersist()
+    none = Part(PassState.start(len(spec.columns)), _bounds(lengths))
+    total = reduce(merge_parts, (Part.from_bytes(row["sums"]) for row in rows), none)
+    for name, length, shortest, longest in zip(names, lengths, *total.bounds.tolist(), strict=True):
+        if length is not None and shortest < longest:
+            raise ValueError(
+                f"Column {name!r} of {WHERE} holds vectors of {shortest} to {longest} elements: all of a column must "
+                "have the same length."
+            )
+    return moments_of_state(total.state, spec, WHERE, WHERE)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What some partitions have come to, and how short and long the vectors in each column of them are."""
+
+    state: PassState
+    bounds: npt.NDArray[np.int64]
+
+    def to_bytes(self) -> bytes:
+        """Write as ``.npz``: numbers, never a pickle."""
+        state = self.state
+        fields: dict[str, Any] = {"bounds": self.bounds, "missing": state.missing, "faults": state.faults}
+        fields["counts"] = np.array([state.rows, state.dropped])
+        if state.sums is not None:
+            fields |= moments_fields(state.sums, 0, None)
+        buffer = BytesIO()
+        np.savez(buffer, **fields)
+        return buffer.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Part:
+        """Read what :meth:`to_bytes` wrote."""
+        with np.load(BytesIO(data), allow_pickle=False) as archive:
+            fields = {name: archive[name] for name in archive.files}
+        sums, (rows, dropped) = sums_of_fields(fields) if "mean" in fields else None, fields["counts"].tolist()
+        return cls(PassState(fields["missing"], fields["faults"], sums, rows=rows, dropped=dropped), fields["bounds"])
+
+
+def merge_parts(a: Part, b: Part) -> Part:
+    """Return what the partitions of both come to."""
+    bounds = np.minimum(a.bounds[0], b.bounds[0]), np.maximum(a.bounds[1], b.bounds[1])
+    return Part(merge_states(a.state, b.state), np.stack(bounds))
+
+
+def sum_partition(batches: Iterable[Any], spec: TableSpec, lengths: Lengths) -> Iterator[Any]:
+    """Take the record batches of a partition to one row, or to none if there are no rows; runs on an executor."""
+    bounds = _bounds(lengths)
+    with TablePass(spec, WHERE, progress=False) as rows:
+        for batch in batches:
+            found = np.array([_bounds_of(*one) for one in zip(batch.columns, lengths, strict=True)]).T
+            bounds[0], bounds[1] = np.minimum(bounds[0], found[0]), np.maximum(bounds[1], found[1])
+            if (bounds[0] == bounds[1]).all():
+                arrays = (_arrays(*one) for one in zip(batch.columns, lengths, strict=True))
+                rows.add([array for several in arrays for array in several])
+        state = rows.finish()
+    if state.rows or (bounds[0] < bounds[1]).any():
+        yield _row(Part(state, bounds))
+
+
+def merge_partition(batches: Iterable[Any]) -> Iterator[Any]:
+    """Merge the rows that :func:`sum_partition` made; runs on an executor."""
+    parts = (Part.from_bytes(value.as_py()) for batch in batches for value in batch.column("sums"))
+    total = next(parts, None)
+    if total is not None:
+        yield _row(reduce(merge_parts, parts, total))
+
+
+def _row(part: Part) -> Any:
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    task: Any = TaskContext.get()
+    return pa.record_batch(
+        {"part": pa.array([task.partitionId()], pa.int32()), "sums": pa.array([part.to_bytes()], pa.binary())}
+    )
+
+
+def _columns(schema: Any, spec: TableSpec) -> list[Column]:
+    from pyspark.sql.types import BooleanType, NumericType
+
+    numeric = {field.name for field in schema if isinstance(field.dataType, (NumericType, BooleanType))}
+    others = {field.name for field in schema} - {*spec.target, spec.weight}
+    vectors = {field.name for field in schema if _is_vector(field)}
+    if spec.features is not None:
+        numeric |= vectors & set(spec.features)
+    elif not numeric & others:
+        numeric |= vectors & others
+    return [Column(field.name, field.dataType.simpleString(), field.name in numeric) for field in schema]
+
+
+def _is_vector(field: Any) -> bool:
+    return bool(field.dataType.simpleString() == "vector")
+
+
+def _select(table: Any, spec: TableSpec) -> tuple[Any, list[int | None]]:
+    """Return the columns in order, vectors as arrays, and how long the vectors of each are; None for numbers.
+
+    As in Spark ML, the length is what the metadata of the column say, or else that of the first vector.
+    """
+    from pyspark.sql import functions as F
+
+    fields, places = table.schema.fields, {name: place for place, name in enumerate(table.columns)}
+    # by place, for names may hold dots and backticks, or differ only in case
+    table = table.toDF(*(f"c{place}" for place in range(len(fields))))
+    columns: list[Any] = []
+    lengths: list[int | None] = []
+    for name in spec.columns:
+        field, column = fields[places[name]], F.col(f"c{places[name]}")
+        if _is_vector(field):
+            array = _array(column)
+            length = field.metadata.get("ml_attr", {}).get("num_attrs")
+            if length is None:
+                first = table.select(F.size(array)).where(column.isNotNull()).head(1)
+                length = first[0][0] if first else 1
+            if length == 0:
+                raise ValueError(
+                    f"Column {name!r} of {WHERE} holds vectors without elements: leave it out of features."
+                )
+            column = array.alias(f"c{places[name]}")
+        columns.append(column)
+        lengths.append(length if _is_vector(field) else None)
+    return table.select(*columns), lengths
+
+
+def _array(column: Any) -> Any:
+    """Take a column of vectors to one of arrays, where null stays null."""
+    from pyspark.ml.functions import vector_to_array
+    from pyspark.sql import functions as F
+
+    return F.when(column.isNotNull(), vector_to_array(column))
+
+
+def _with_elements(spec: TableSpec, lengths: Lengths) -> TableSpec:
+    """Return the spec with a feature for each element of the vectors."""
+    features: list[str] = []
+    for name, length in zip(spec.features or (), lengths, strict=False):
+        features += [name] if length is None else [f"{name}_{k}" for k in range(length)]
+    spec = replace(spec, features=tuple(features))
+    twice = [name for name, count in Counter(spec.columns).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"An element of the vectors of {WHERE} would be called {listed(twice)}, as another column is: rename one."
+        )
+    return spec
+
+
+def _bounds(lengths: Lengths) -> npt.NDArray[np.int64]:
+    return np.array([[length or 0 for length in lengths]] * 2, dtype=np.int64)
+
+
+def _bounds_of(column: Any, length: int | None) -> tuple[int, int]:
+    import pyarrow.compute as pc
+
+    if length is None:
+        return 0, 0
+    found = pc.min_max(pc.list_value_length(column)).as_py()
+    return (length, length) if found["min"] is None else (found["min"], found["max"])
+
+
+def _arrays(column: Any, length: int | None) -> list[npt.NDArray[Any]]:
+    if length is None:
+        return [array_of(column)]
+    rows = np.full((len(column), length), np.nan)
+    rows[column.is_valid().to_numpy(zero_copy_only=False)] = column.flatten().to_numpy().reshape(-1, length)
+    return list(np.ascontiguousarray(rows.T))
+
+
+def predict_spark(table: Any, coef: Any, intercept: Any, feature_names: Sequence[str]) -> Any:
+    """Return the DataFrame with predictions added, as an expression that Spark computes in the JVM.
+
+    Parameters
+    ----------
+    table : pyspark.sql.DataFrame
+        With all features; elements of a column of vectors go by the names that :func:`read_spark` gives them.
+    coef : array-like of shape (n_features,) or (n_outputs, n_features)
+    intercept : float or array-like of shape (n_outputs,)
+    feature_names : sequence of str
+        In the order of the coefficients.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``table`` with a column ``prediction``, or ``prediction_0`` and so on where ``coef`` is 2-D, of doubles;
+        null where a feature is null.
+
+    Raises
+    ------
+    ValueError
+        If a feature is missing or a column of that name is there already.
+    """
+    from pyspark.sql import functions as F
+
+    coef, intercept = np.asarray(coef, dtype=np.float64), np.atleast_1d(np.asarray(intercept, dtype=np.float64))
+    outputs = ["prediction"] if coef.ndim == 1 else [f"prediction_{j}" for j in range(len(coef))]
+    taken = [name for name in outputs if name in table.columns]
+    if taken:
+        raise ValueError(f"{capital(WHERE)} has a column {listed(taken)} already: rename or drop it.")
+    features = _features(table, feature_names)
+    added = [
+        _total([F.lit(float(constant)), *(F.lit(float(c)) * one for c, one in zip(row, features, strict=True))]).alias(
+            name
+        )
+        for name, row, constant in zip(outputs, np.atleast_2d(coef), intercept, strict=True)
+    ]
+    return table.select("*", *added)
+
+
+def _features(table: Any, names: Sequence[str]) -> list[Any]:
+    from pyspark.sql import functions as F
+
+    columns = {name: F.col("`" + name.replace("`", "``") + "`") for name in table.columns}
+    vectors = {field.name: _array(columns[field.name]) for field in table.schema if _is_vector(field)}
+    features, absent = [], []
+    for name in names:
+        vector, _, place = name.rpartition("_")
+        if name in columns and name not in vectors:
+            features.append(columns[name].cast("double"))
+        elif vector in vectors and place.isdecimal():
+            features.append(vectors[vector][int(place)])
+        else:
+            absent.append(name)
+    if absent:
+        raise ValueError(f"{capital(WHERE)} has no column {listed(absent)}: its columns are {listed(columns)}.")
+    return features
+
+
+def _total(terms: list[Any]) -> Any:
+    """Add up in pairs: a chain of thousands would be too deep for Spark's planner."""
+    while len(terms) > 1:
+        pairs = [a + b for a, b in zip(terms[::2], terms[1::2], strict=False)]
+        terms = pairs + terms[2 * len(pairs) :]
+    return terms[0]
