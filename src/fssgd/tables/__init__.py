@@ -22,7 +22,7 @@ One whose table can add up sums by itself (a SQL engine, a cluster) returns the
 """
 
 from fssgd.tables._pass import TablePass
-from fssgd.tables._registry import read_table, register_table
+from fssgd.tables._registry import add_predictions, read_table, register_table
 from fssgd.tables._spec import Column, TableSpec
 
-__all__ = ["Column", "TablePass", "TableSpec", "read_table", "register_table"]
+__all__ = ["Column", "TablePass", "TableSpec", "add_predictions", "read_table", "register_table"]

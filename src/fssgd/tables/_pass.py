@@ -12,28 +12,25 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from fssgd._blocks import Sums, check_resolved, merge_sums, rows_of_block, sums_of_rows
+from fssgd._blocks import Sums, merge_sums, rows_of_block, sums_of_rows
 from fssgd._moments import Moments
 from fssgd.tables._progress import ProgressBar
-from fssgd.tables._spec import TableSpec, capital, warn_user
+from fssgd.tables._spec import TableSpec
+from fssgd.tables._verdict import checked_moments, raise_fault, raise_without_rows
 
 Array = npt.NDArray[np.float64]
 
 SINGLE_THREADED = 128
-FAULTS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
-    "infinite": (np.isinf, "contains infinity or a value too large for dtype('float64')", "correct these values"),
-    "missing": (
-        np.isnan,
-        "has missing values (null or NaN)",
-        "fill them in, or pass on_missing='drop' to drop the rows",
-    ),
-    "negative": (lambda values: values < 0, "has negative weights", "weights must be at least 0"),
+MASKS: dict[str, Callable[[Any], Any]] = {
+    "infinite": np.isinf,
+    "missing": np.isnan,
+    "negative": lambda values: values < 0,
 }
 
 
@@ -139,21 +136,12 @@ class TablePass:
         self._flush()
         if self._fault is not None:
             self._raise_fault()
-        state, features = self.state, list(self._spec.features or ())
+        state = self.state
         if state.sums is None:
-            if state.rows == 0:
-                raise ValueError(f"There are no rows in {self._where}.")
-            if state.dropped == state.rows:
-                raise ValueError(f"All {state.rows} rows of {self._where} have a missing value (null or NaN).")
-            raise ValueError(f"All weights in {self._where} are zero: at least one row must have a positive weight.")
-        sums, names = state.sums, [*features, *self._spec.target]
-        check_resolved(sums.mean, sums.squares, sums.constant, np.empty((0, len(names))), np.empty((0, 0)), names)
-        if state.dropped:
-            warn_user(
-                f"Dropped {state.dropped} of {state.rows} rows of {self._where} for missing values (null or NaN) in "
-                f"{self._listed(state.missing)}."
-            )
-        return Moments(sums, self._t, np.array(features, dtype=object))
+            raise_without_rows(self._where, state.rows, state.dropped)
+        return checked_moments(
+            state.sums, self._spec, self._where, rows=state.rows, dropped=state.dropped, missing=state.missing
+        )
 
     def _flush(self) -> None:
         rows, places, self._filled, self._places = self._buffer[:, : self._filled], self._places, 0, []
@@ -218,18 +206,10 @@ class TablePass:
     def _mask(self, kind: str, rows: Array) -> npt.NDArray[np.bool_]:
         mask = np.zeros(rows.shape, dtype=bool)
         part = slice(-1, None) if kind == "negative" else slice(None)
-        mask[part] = FAULTS[kind][0](rows[part])
+        mask[part] = MASKS[kind](rows[part])
         return mask
 
-    def _raise_fault(self) -> None:
+    def _raise_fault(self) -> NoReturn:
         assert self._fault is not None
         kind, where = self._fault
-        _, what, advice = FAULTS[kind]
-        raise ValueError(f"{capital(where)} {what} in {self._listed(self._counts)}: {advice}.")
-
-    def _listed(self, counts: npt.NDArray[np.int64]) -> str:
-        return ", ".join(
-            f"column {name!r} ({count} row{'s' if count > 1 else ''})"
-            for name, count in zip(self._spec.columns, counts, strict=True)
-            if count
-        )
+        raise_fault(kind, where, self._spec, self._counts)
