@@ -76,7 +76,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         ibis.Table
             Lazy: all columns of the table, and ``"prediction"``; for an output of shape (n_samples, n_outputs),
-            ``"prediction_0"``, ``"prediction_1"`` and so on. Where a feature is null the prediction is null.
+            ``"prediction_0"``, ``"prediction_1"`` and so on. Where a feature is null the prediction is, too.
 
         Raises
         ------
@@ -97,7 +97,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         feature_names_in_ to predict.
         """
         check_is_fitted(self)
-        from fssgd.tables import add_predictions
+        from fssgd.tables._registry import add_predictions
 
         if not hasattr(self, "feature_names_in_"):
             raise ValueError(

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from fssgd._moments import Moments
 from fssgd.tables._spec import TableSpec
+
+Array = npt.NDArray[np.float64]
 
 
 class _Entry(NamedTuple):
@@ -106,7 +112,9 @@ def _is_files(table: Any) -> bool:
     return isinstance(table, (str, os.PathLike))
 
 
-def add_predictions(table: Any, *args: Any) -> Any:
+def add_predictions(
+    table: Any, features: Sequence[str], coef: Array, intercept: Array, predictions: Sequence[str]
+) -> Any:
     """Return the table with columns of predictions, left to its engine; see ``predict`` of :func:`register_table`.
 
     Raises
@@ -121,7 +129,7 @@ def add_predictions(table: Any, *args: Any) -> Any:
             f"predict_table is for tables that an engine works on ({kinds}), got a {kind.__module__}."
             f"{kind.__qualname__}: pass its columns feature_names_in_ to predict."
         )
-    return _load(entry._replace(path=entry.predict), kind.__module__)(table, *args)
+    return _load(entry._replace(path=entry.predict), kind.__module__)(table, features, coef, intercept, predictions)
 
 
 def _known(kind: type) -> _Entry | None:
