@@ -260,27 +260,31 @@ def test_prediction_stays_in_spark(frame, outputs):
     table = frame({"a.b": X[:, 0], "x`y": X[:, 1], "b": W > 1, "id": np.arange(N)})
     rows = np.column_stack([X[:, :2], W > 1])
     model = LinearRegressorGD().fit(rows, Y[:, 0] if outputs == 1 else Y)
-    predicted = predict_spark(table, model.coef_, model.intercept_, names)
+    model.feature_names_in_ = np.array(names, dtype=object)
+    predicted = model.predict_table(table)
     added = ["prediction"] if outputs == 1 else ["prediction_0", "prediction_1"]
     assert predicted.columns == [*table.columns, *added]
     values = np.array(predicted.orderBy("id").select(*added).collect())
     np.testing.assert_allclose(values, model.predict(rows).reshape(N, -1), rtol=1e-12, atol=1e-12)
     assert "Python" not in predicted._jdf.queryExecution().toString()
-    with pytest.raises(ValueError, match=rf"has a column '{added[0]}'.* already: rename or drop it\."):
-        predict_spark(predicted, model.coef_, model.intercept_, names)
+    with pytest.raises(ValueError, match=rf"has a column '{added[0]}'.* already: rename it, or leave it out\."):
+        model.predict_table(predicted)
     with pytest.raises(ValueError, match=r"has no column 'q': its columns are 'a\.b', 'x`y', 'b', 'id'"):
-        predict_spark(table, model.coef_, model.intercept_, ["a.b", "x`y", "q"])
+        predict_spark(table, ["a.b", "x`y", "q"], np.ones((1, 3)), np.ones(1), ["prediction"])
 
 
 def test_prediction_from_vectors_and_nulls(session):
     table = vectors(session, [([1.0, 2.0], 1.0), (None, 2.0), ([3.0, 4.0], None)])
-    predicted = predict_spark(table, [10.0, 100.0, 1.0], 0.5, ["v_0", "v_1", "y"])
+    predicted = predict_spark(
+        table, ["v_0", "v_1", "y"], np.array([[10.0, 100.0, 1.0]]), np.array([0.5]), ["prediction"]
+    )
     assert [row.prediction for row in predicted.collect()] == [211.5, None, None]
 
 
 def test_prediction_of_many_columns(session):
     coef = rng.normal(size=300)
     table = session.range(2).selectExpr(*(f"id + {j} as x{j}" for j in range(300)))
-    predicted = predict_spark(table, coef, 1.0, table.columns).select("prediction").collect()
+    predicted = predict_spark(table, table.columns, coef[None], np.ones(1), ["prediction"])
     rows = np.arange(2)[:, None] + np.arange(300)
-    np.testing.assert_allclose([row.prediction for row in predicted], rows @ coef + 1.0, rtol=1e-10)
+    found = [row.prediction for row in predicted.collect()]
+    np.testing.assert_allclose(found, rows @ coef + 1.0, rtol=1e-10)

@@ -64,6 +64,51 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
         return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
 
+    def predict_table(self, table: Any) -> Any:
+        """Predict where the data is: in the engine behind a table, which adds the column when it is asked for it.
+
+        Parameters
+        ----------
+        table : ibis.Table or pyspark.sql.DataFrame
+            With the columns ``feature_names_in_``, in any order and among others.
+
+        Returns
+        -------
+        ibis.Table or pyspark.sql.DataFrame
+            Lazy: all columns of the table, and ``"prediction"``; for an output of shape (n_samples, n_outputs),
+            ``"prediction_0"``, ``"prediction_1"`` and so on. Where a feature is null the prediction is, too.
+
+        Raises
+        ------
+        ValueError
+            If the model knows no names of features, a feature is not there or not numeric, or the table has a column
+            of the name to add.
+        TypeError
+            If no engine is known to work on this kind of table.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from fssgd import LinearRegressorGD
+        >>> model = LinearRegressorGD().fit(pd.DataFrame({"rooms": [1.0, 2.0, 4.0]}), [2.0, 3.0, 5.0])
+        >>> model.predict_table([[3.0]])
+        Traceback (most recent call last):
+        TypeError: predict_table is for tables that an engine works on (pyspark, ibis), got a builtins.list: pass its
+        columns feature_names_in_ to predict.
+        """
+        check_is_fitted(self)
+        from fssgd.tables._registry import add_predictions
+
+        if not hasattr(self, "feature_names_in_"):
+            raise ValueError(
+                "predict_table finds columns by their names, and this model was fitted to data without any: fit a "
+                "DataFrame, or Moments.from_table."
+            )
+        single = self.coef_.ndim == 1
+        names = ["prediction"] if single else [f"prediction_{j}" for j in range(len(self.coef_))]
+        features = list(self.feature_names_in_)
+        return add_predictions(table, features, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_), names)
+
     @property
     def loss_curve_(self) -> Array:
         check_is_fitted(self)

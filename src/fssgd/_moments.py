@@ -131,14 +131,16 @@ class Moments:
         checkpoint_every: float = 30.0,
         progress: bool | None = None,
     ) -> Moments:
-        """Read the moments off a table in one pass, in constant memory.
+        """Read the moments off a table, in constant memory.
 
         Parameters
         ----------
         table : path, list of paths, or table
             Parquet or CSV files: one, a glob, a folder (with hive partitions), or a list of these; a pyarrow
             Table, RecordBatch, RecordBatchReader or Dataset; a pandas or polars DataFrame; a polars LazyFrame;
-            a Spark DataFrame, whose partitions are summed up where they lie.
+            a Spark DataFrame, whose partitions are summed up where they lie; an ibis table, view, join or other
+            expression, whose engine (DuckDB, PostgreSQL, ...) adds up the rows
+            and hands out nothing but sums, in several queries between which the table must not change.
             :func:`fssgd.tables.register_table` adds kinds.
         target : str or list of str
             Column of the output, or columns of several.
@@ -149,7 +151,7 @@ class Moments:
         weight : str, default=None
             Column of non-negative weights.
         accurate : bool, default=False
-            As in :meth:`from_arrays`.
+            As in :meth:`from_arrays`; SQL engines cannot.
         on_missing : {"raise", "drop"}, default="raise"
             Rows with a null or NaN in one of these columns are an error, or left out with a warning that
             counts them.
@@ -171,7 +173,8 @@ class Moments:
         ------
         ValueError
             If a column is missing or not numeric, a value is missing or infinite, a weight is negative, there are
-            no rows, or the checkpoint is damaged or belongs to other data or settings.
+            no rows, the table changed while it was read, or the checkpoint is damaged or belongs to other data
+            or settings.
         FileNotFoundError
             If a path does not exist.
         TypeError

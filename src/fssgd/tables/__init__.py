@@ -18,7 +18,9 @@ A function that streams rows leaves the checking and the summing to :class:`Tabl
         return rows.moments()
 
 One whose table can add up sums by itself (a SQL engine, a cluster) returns the
-:class:`~fssgd.Moments` it got from there, with ``feature_names`` of ``spec.features``.
+:class:`~fssgd.Moments` it got from there, with ``feature_names`` of ``spec.features``;
+``tables/ibis.py`` is one to follow. It can have a second function, ``predict`` of
+:func:`register_table`, that adds predictions to such a table where it is.
 """
 
 from fssgd.tables._pass import TablePass

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from fssgd._moments import Moments
 from fssgd.tables._spec import TableSpec
+
+Array = npt.NDArray[np.float64]
 
 
 class _Entry(NamedTuple):
     path: str
     extra: str | None
+    predict: str | None = None
 
 
 _FILES = _Entry("fssgd.tables.files:read_files", "fssgd[tables]")
@@ -20,11 +27,14 @@ _registry: dict[str, _Entry] = {
     "pyarrow": _Entry("fssgd.tables.arrow:read_arrow", "fssgd[tables]"),
     "pandas": _Entry("fssgd.tables.frames:read_pandas", None),
     "polars": _Entry("fssgd.tables.frames:read_polars", None),
-    "pyspark": _Entry("fssgd.tables.spark:read_spark", "fssgd[spark]"),
+    "pyspark": _Entry("fssgd.tables.spark:read_spark", "fssgd[spark]", "fssgd.tables.spark:predict_spark"),
+    "ibis": _Entry("fssgd.tables.ibis:read_ibis", "fssgd[ibis]", "fssgd.tables.ibis:predict_ibis"),
 }
 
 
-def register_table(module_prefix: str, path: str, extra: str | None = None, overwrite: bool = False) -> None:
+def register_table(
+    module_prefix: str, path: str, extra: str | None = None, overwrite: bool = False, predict: str | None = None
+) -> None:
     """Make a kind of table known by the module that its class is defined in.
 
     Parameters
@@ -39,18 +49,22 @@ def register_table(module_prefix: str, path: str, extra: str | None = None, over
         The pip requirement to name when the import fails, such as ``"fssgd[tables]"``.
     overwrite : bool, default=False
         Replace an existing reader for this prefix.
+    predict : str, default=None
+        ``"module:function"`` behind :meth:`fssgd.LinearRegressorGD.predict_table`, for tables that are worked on
+        where they are: it takes the table, the names of the features, coefficients of shape (n_outputs,
+        n_features), intercepts of shape (n_outputs,) and the names of the columns to add, to a table with these.
 
     Raises
     ------
     ValueError
-        If there is a reader for the prefix, or ``path`` is not of the form "module:function".
+        If there is a reader for the prefix, or a path is not of the form "module:function".
     """
     if module_prefix in _registry and not overwrite:
         raise ValueError(f"Tables of {module_prefix!r} have a reader already: pass overwrite=True to replace it.")
-    module, colon, attribute = path.partition(":")
-    if not (module and colon and attribute):
-        raise ValueError(f"path must look like 'module:function', got {path!r}.")
-    _registry[module_prefix] = _Entry(path, extra)
+    for name, given in (("path", path), ("predict", predict)):
+        if given is not None and not all(given.partition(":")):
+            raise ValueError(f"{name} must look like 'module:function', got {given!r}.")
+    _registry[module_prefix] = _Entry(path, extra, predict)
 
 
 def read_table(
@@ -99,13 +113,40 @@ def _is_files(table: Any) -> bool:
     return isinstance(table, (str, os.PathLike))
 
 
-def _find(kind: type) -> _Entry:
+def add_predictions(
+    table: Any, features: Sequence[str], coef: Array, intercept: Array, predictions: Sequence[str]
+) -> Any:
+    """Return the table with columns of predictions, left to its engine; see ``predict`` of :func:`register_table`.
+
+    Raises
+    ------
+    TypeError
+        If no engine is known to work on this kind of table.
+    """
+    entry, kind = _known(type(table)), type(table)
+    if entry is None or entry.predict is None:
+        kinds = ", ".join(name for name, one in _registry.items() if one.predict)
+        raise TypeError(
+            f"predict_table is for tables that an engine works on ({kinds}), got a {kind.__module__}."
+            f"{kind.__qualname__}: pass its columns feature_names_in_ to predict."
+        )
+    return _load(entry._replace(path=entry.predict), kind.__module__)(table, features, coef, intercept, predictions)
+
+
+def _known(kind: type) -> _Entry | None:
     for base in kind.__mro__:
         module = base.__module__
         while module:
             if module in _registry:
                 return _registry[module]
             module = module.rpartition(".")[0]
+    return None
+
+
+def _find(kind: type) -> _Entry:
+    entry = _known(kind)
+    if entry is not None:
+        return entry
     raise TypeError(
         f"No reader is known for a table of type {kind.__module__}.{kind.__qualname__}: pass the path of Parquet or "
         f"CSV files, a table of {', '.join(_registry)}, arrays to Moments.from_arrays, or see "

@@ -13,12 +13,14 @@ from fssgd.tables._spec import LISTED, TableSpec, capital, warn_user
 
 Counts = npt.NDArray[np.int64]
 
-# by what is raised first, whatever the order of the rows
-FAULTS = {
-    "infinite": ("contains infinity or a value too large for dtype('float64')", "correct these values"),
-    "missing": ("has missing values (null or NaN)", "fill them in, or pass on_missing='drop' to drop the rows"),
-    "negative": ("has negative weights", "weights must be at least 0"),
-}
+INFINITE, MISSING, NEGATIVE = range(3)
+
+# in the order in which they are raised, whatever that of the rows
+FAULTS = (
+    ("contains infinity or a value too large for dtype('float64')", "correct these values"),
+    ("has missing values (null or NaN)", "fill them in, or pass on_missing='drop' to drop the rows"),
+    ("has negative weights", "weights must be at least 0"),
+)
 
 
 @dataclass
@@ -65,7 +67,7 @@ def merge_states(a: PassState, b: PassState) -> PassState:
 
 def raise_faults(state: PassState, spec: TableSpec, where: str) -> None:
     """Raise a ValueError that counts the faults of the first kind there is, in ``where``."""
-    for (what, advice), counts in zip(FAULTS.values(), state.faults, strict=True):
+    for (what, advice), counts in zip(FAULTS, state.faults, strict=True):
         if counts.any():
             raise ValueError(f"{capital(where)} {what} in {_listed(spec, counts)}: {advice}.")
 

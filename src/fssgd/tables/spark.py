@@ -225,42 +225,35 @@ def _arrays(column: Any, length: int | None) -> list[npt.NDArray[Any]]:
     return list(np.ascontiguousarray(rows.T))
 
 
-def predict_spark(table: Any, coef: Any, intercept: Any, feature_names: Sequence[str]) -> Any:
-    """Return the DataFrame with predictions added, as an expression that Spark computes in the JVM.
+def predict_spark(table: Any, features: Sequence[str], coef: Any, intercept: Any, predictions: Sequence[str]) -> Any:
+    """Add columns of ``features @ coef.T + intercept``, as expressions that Spark computes in the JVM.
 
     Parameters
     ----------
     table : pyspark.sql.DataFrame
-        With all features; elements of a column of vectors go by the names that :func:`read_spark` gives them.
-    coef : array-like of shape (n_features,) or (n_outputs, n_features)
-    intercept : float or array-like of shape (n_outputs,)
-    feature_names : sequence of str
-        In the order of the coefficients.
+    features : sequence of str
+        Columns of the features; elements of a column of vectors go by the names that :func:`read_spark` gives them.
+    coef : ndarray of shape (n_outputs, n_features)
+    intercept : ndarray of shape (n_outputs,)
+    predictions : sequence of str
+        Names of the columns to add, which the table must not have.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        ``table`` with a column ``prediction``, or ``prediction_0`` and so on where ``coef`` is 2-D, of doubles;
-        null where a feature is null.
-
-    Raises
-    ------
-    ValueError
-        If a feature is missing or a column of that name is there already.
+        With columns of doubles more, null where a feature is null.
     """
     from pyspark.sql import functions as F
 
-    coef, intercept = np.asarray(coef, dtype=np.float64), np.atleast_1d(np.asarray(intercept, dtype=np.float64))
-    outputs = ["prediction"] if coef.ndim == 1 else [f"prediction_{j}" for j in range(len(coef))]
-    taken = [name for name in outputs if name in table.columns]
-    if taken:
-        raise ValueError(f"{capital(WHERE)} has a column {listed(taken)} already: rename or drop it.")
-    features = _features(table, feature_names)
+    for name in predictions:
+        if name in table.columns:
+            raise ValueError(f"{capital(WHERE)} has a column {name!r} already: rename it, or leave it out.")
+    columns = _features(table, features)
     added = [
-        _total([F.lit(float(constant)), *(F.lit(float(c)) * one for c, one in zip(row, features, strict=True))]).alias(
+        _total([F.lit(float(height)), *(F.lit(float(c)) * one for c, one in zip(row, columns, strict=True))]).alias(
             name
         )
-        for name, row, constant in zip(outputs, np.atleast_2d(coef), intercept, strict=True)
+        for name, row, height in zip(predictions, coef, intercept, strict=True)
     ]
     return table.select("*", *added)
 
