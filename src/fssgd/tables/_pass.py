@@ -10,7 +10,7 @@ import bisect
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
@@ -39,7 +39,10 @@ FAULTS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
 
 @dataclass
 class PassState:
-    """How far a pass has come: to row ``row`` of file ``file``, ``rows`` in all, of which some were dropped."""
+    """How far a pass has come: to row ``row`` of file ``file``, ``rows`` in all, of which some were dropped.
+
+    ``fault`` is the kind of the first fault and where it was; ``faults`` counts every kind from there on, by column.
+    """
 
     missing: npt.NDArray[np.int64]
     sums: Sums | None = None
@@ -47,6 +50,19 @@ class PassState:
     row: int = 0
     rows: int = 0
     dropped: int = 0
+    fault: tuple[str, str] | None = None
+    faults: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+
+
+def merge_states(a: PassState, b: PassState) -> PassState:
+    """Return the state of a pass over the rows of both, those of ``a`` first."""
+    sums = a.sums or b.sums
+    if a.sums is not None and b.sums is not None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = merge_sums(a.sums, b.sums)
+    faults = {kind: sum(side.faults.get(kind, 0) for side in (a, b)) for kind in {**a.faults, **b.faults}}
+    rows, dropped = a.rows + b.rows, a.dropped + b.dropped
+    return PassState(a.missing + b.missing, sums, b.file, b.row, rows, dropped, a.fault or b.fault, faults)
 
 
 class TablePass:
@@ -83,8 +99,6 @@ class TablePass:
         self._buffer = np.empty((n_columns, rows_of_block(self._p + self._t, spec.accurate)))
         self._filled = 0
         self._places: list[tuple[int, str]] = []
-        self._fault: tuple[str, str] | None = None
-        self._counts = np.zeros(n_columns, dtype=np.int64)
         self.state = state or PassState(np.zeros(n_columns, dtype=np.int64))
         self._bar, self._limits = ProgressBar(progress, total), ExitStack()
 
@@ -114,7 +128,7 @@ class TablePass:
             Its number.
         """
         where, state = where or self._where, self.state
-        if self._fault is not None and where != self._fault[1]:
+        if state.fault is not None and where != state.fault[1]:
             self._flush()
             self._raise_fault()
         if file != state.file:
@@ -134,12 +148,16 @@ class TablePass:
                 self._flush()
         self._bar.update(state.rows)
 
+    def finish(self) -> PassState:
+        """Return the state after all rows, with what was found wrong with them."""
+        self._flush()
+        return self.state
+
     def moments(self) -> Moments:
         """Return the moments of all rows, or raise what was found wrong with them."""
-        self._flush()
-        if self._fault is not None:
+        state, features = self.finish(), list(self._spec.features or ())
+        if state.fault is not None:
             self._raise_fault()
-        state, features = self.state, list(self._spec.features or ())
         if state.sums is None:
             if state.rows == 0:
                 raise ValueError(f"There are no rows in {self._where}.")
@@ -159,7 +177,7 @@ class TablePass:
         rows, places, self._filled, self._places = self._buffer[:, : self._filled], self._places, 0, []
         if rows.shape[1] == 0:
             return
-        if self._fault is not None:
+        if self.state.fault is not None:
             self._count(rows, places)
             return
         weighted = self._spec.weight is not None
@@ -203,17 +221,19 @@ class TablePass:
         if not bad.any():
             return False
         first = int(np.argmax(bad.any(axis=0)))
-        self._fault = kind, places[bisect.bisect([start for start, _ in places], first) - 1][1]
+        self.state.fault = kind, places[bisect.bisect([start for start, _ in places], first) - 1][1]
         self._count(rows, places)
         return True
 
     def _count(self, rows: Array, places: list[tuple[int, str]]) -> None:
-        assert self._fault is not None
-        kind, where = self._fault
+        fault, faults = self.state.fault, self.state.faults
+        assert fault is not None
         ends = [start for start, _ in places[1:]] + [rows.shape[1]]
         for (start, place), end in zip(places, ends, strict=True):
-            if place == where:
-                self._counts += self._mask(kind, rows[:, start:end]).sum(axis=1)
+            if place == fault[1]:
+                for kind in FAULTS:
+                    counts = self._mask(kind, rows[:, start:end]).sum(axis=1)
+                    faults[kind] = faults.get(kind, 0) + counts
 
     def _mask(self, kind: str, rows: Array) -> npt.NDArray[np.bool_]:
         mask = np.zeros(rows.shape, dtype=bool)
@@ -222,10 +242,10 @@ class TablePass:
         return mask
 
     def _raise_fault(self) -> None:
-        assert self._fault is not None
-        kind, where = self._fault
+        assert self.state.fault is not None
+        kind, where = self.state.fault
         _, what, advice = FAULTS[kind]
-        raise ValueError(f"{capital(where)} {what} in {self._listed(self._counts)}: {advice}.")
+        raise ValueError(f"{capital(where)} {what} in {self._listed(self.state.faults[kind])}: {advice}.")
 
     def _listed(self, counts: npt.NDArray[np.int64]) -> str:
         return ", ".join(

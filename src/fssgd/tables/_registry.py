@@ -20,6 +20,7 @@ _registry: dict[str, _Entry] = {
     "pyarrow": _Entry("fssgd.tables.arrow:read_arrow", "fssgd[tables]"),
     "pandas": _Entry("fssgd.tables.frames:read_pandas", None),
     "polars": _Entry("fssgd.tables.frames:read_polars", None),
+    "dask.dataframe": _Entry("fssgd.tables.dask:read_dask", "fssgd[dask]"),
 }
 
 
