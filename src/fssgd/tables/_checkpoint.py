@@ -79,7 +79,7 @@ class Checkpoint:
         shape = len(self._spec.target) + len(self._spec.features or ())
         if len(missing) != len(self._spec.columns) or (sums is not None and len(sums.mean) != shape):
             raise ValueError(f"The checkpoint {self.path} is damaged (it has other columns): {self._advice}")
-        return PassState(missing, sums, **counts), complete
+        return PassState(missing, sums, counts["file"], counts["row"], counts["rows"], counts["dropped"]), complete
 
     @property
     def _advice(self) -> str:

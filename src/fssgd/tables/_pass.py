@@ -60,7 +60,9 @@ def merge_states(a: PassState, b: PassState) -> PassState:
     if a.sums is not None and b.sums is not None:
         with np.errstate(over="ignore", invalid="ignore"):
             sums = merge_sums(a.sums, b.sums)
-    faults = {kind: sum(side.faults.get(kind, 0) for side in (a, b)) for kind in {**a.faults, **b.faults}}
+    faults = dict(a.faults)
+    for kind, counts in b.faults.items():
+        faults[kind] = faults[kind] + counts if kind in faults else counts
     rows, dropped = a.rows + b.rows, a.dropped + b.dropped
     return PassState(a.missing + b.missing, sums, b.file, b.row, rows, dropped, a.fault or b.fault, faults)
 
@@ -233,7 +235,7 @@ class TablePass:
             if place == fault[1]:
                 for kind in FAULTS:
                     counts = self._mask(kind, rows[:, start:end]).sum(axis=1)
-                    faults[kind] = faults.get(kind, 0) + counts
+                    faults[kind] = faults[kind] + counts if kind in faults else counts
 
     def _mask(self, kind: str, rows: Array) -> npt.NDArray[np.bool_]:
         mask = np.zeros(rows.shape, dtype=bool)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fssgd._collections import tree_sum
 from fssgd._moments import Moments
-from fssgd._tree import tree_sum
 from fssgd.tables._pass import PassState, TablePass, merge_states
 from fssgd.tables._spec import TableSpec
 from fssgd.tables.frames import add_pandas, pandas_columns

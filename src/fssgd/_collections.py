@@ -1,4 +1,4 @@
-"""Sums over the partitions of a Dask collection, merged in a tree by whoever computes it.
+"""Dask collections: how to tell one, and sums over its partitions, merged in a tree by whoever computes it.
 
 Only the root of the tree is gathered. The shape of the tree depends on the number of partitions alone, so
 that a sum is the same to the bit on any scheduler, and again when lost parts of it are computed anew.
@@ -13,6 +13,12 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 FAN_IN = 8
+MODULES = ("dask.array.", "dask.dataframe.")
+
+
+def is_collection(value: Any) -> bool:
+    """Whether the value is a Dask array, DataFrame or Series, told without importing Dask."""
+    return any(f"{kind.__module__}.".startswith(MODULES) for kind in type(value).__mro__)
 
 
 def tree_sum(parts: Sequence[Any], merge: Callable[[Any, Any], Any]) -> Any:
