@@ -82,7 +82,13 @@ def assert_same(got, expected, rtol=1e-11):
 @pytest.mark.parametrize("weight", [None, W])
 @pytest.mark.parametrize("target", [y, Y])
 @pytest.mark.parametrize(
-    "options", [{}, {"fit_intercept": False}, {"alpha": 0.3}, {"standardize": False, "learning_rate": 1e-4}]
+    "options",
+    [
+        {},
+        {"fit_intercept": False, "learning_rate": "auto"},
+        {"alpha": 0.3},
+        {"standardize": False, "learning_rate": "auto"},
+    ],
 )
 def test_a_fit_is_that_of_the_arrays(backend, weight, target, options):
     settings = {**STEPS, **options, "backend": backend}
@@ -104,7 +110,7 @@ def test_past_the_limit_of_the_closed_form_the_partitions_are_stepped_over(monke
     outside = cut(inside)
     if sparse:
         inside, outside = sp.csr_array(inside), outside.map_blocks(sp.csr_array)
-    settings = {"tol": 1e-6, **options}
+    settings = {"tol": 1e-2, **options}
     got = LinearRegressorGD(**settings).fit(outside, cut(y), None if weight is None else cut(weight))
     expected = LinearRegressorGD(**settings).fit(inside, y, weight)
     assert got.backend_ == ("numpy" if limit == 0 else "spectral")
@@ -112,9 +118,10 @@ def test_past_the_limit_of_the_closed_form_the_partitions_are_stepped_over(monke
     np.testing.assert_allclose(got.loss_curve_, expected.loss_curve_, rtol=1e-10)
 
 
-def test_more_columns_than_the_closed_form_takes():
+def test_more_columns_than_the_closed_form_takes(monkeypatch):
     wide = rng.normal(size=(60, 4200))
-    got = LinearRegressorGD(backend="numpy", max_iter=3, tol=None).fit(unknown(wide, 20), unknown(wide[:, 0], 20))
+    got = LinearRegressorGD(max_iter=3, tol=None).fit(unknown(wide, 20), unknown(wide[:, 0], 20))
+    monkeypatch.setattr(fssgd._survey, "LIMIT", 0)  # in memory the number of rows is known to be small
     expected = LinearRegressorGD(backend="numpy", max_iter=3, tol=None).fit(wide, wide[:, 0])
     np.testing.assert_allclose(got.coef_, expected.coef_, rtol=0, atol=1e-12)
     assert Partitions.of(cut(wide), cut(wide[:, 0]), None).smaller_side == 60
@@ -169,8 +176,8 @@ def test_collections_may_be_of_any_kind(kind, backend):
 @pytest.mark.parametrize("backend", ["spectral", "numpy"])
 def test_the_dtype_of_x_is_kept(backend):
     narrow = X.astype(np.float32)
-    for data in (cut(narrow), frame(narrow)):
-        got = LinearRegressorGD(backend=backend, **STEPS).fit(data, series(y) if data.ndim == 2 else None)
+    for data in ((cut(narrow), cut(y)), (frame(narrow), series(y))):
+        got = LinearRegressorGD(backend=backend, **STEPS).fit(*data)
         expected = LinearRegressorGD(backend=backend, **STEPS).fit(narrow, y)
         assert_same(got, expected, 1e-5)
         assert got.coef_.dtype == np.float32
@@ -210,16 +217,15 @@ def test_starts(backend):
     got = LinearRegressorGD(**settings).fit(cut(X), cut(y), **start)
     assert_same(got, LinearRegressorGD(**settings).fit(X, y, **start))
     warm = LinearRegressorGD(**settings, warm_start=True).fit(cut(X), cut(y))
-    assert_same(warm.fit(cut(X), cut(y)), LinearRegressorGD(**{**settings, "max_iter": 80}).fit(X, y), 1e-10) if (
-        warm.set_params(max_iter=40).n_iter_ == 80
-    ) else None
+    further = LinearRegressorGD(**{**settings, "max_iter": 80}).fit(X, y)
+    np.testing.assert_allclose(warm.fit(cut(X), cut(y)).coef_, further.coef_, rtol=1e-10)
 
 
 def test_ill_conditioned_data_is_read_again_by_qr():
     """Powers of x: the scatter matrix alone leaves few right digits of the limit."""
     x = np.linspace(-0.9, 1, 200)
-    powers = np.vander(x, 11, increasing=True)[:, 1:]
-    truth = np.arange(1.0, 11.0)
+    powers = np.vander(x, 13, increasing=True)[:, 1:]
+    truth = np.arange(1.0, 13.0)
     target = powers @ truth + 3
     model = LinearRegressorGD(backend="spectral", max_iter=np.inf, tol=None)
     got = model.fit(cut(powers, 30), cut(target, 30))
@@ -324,12 +330,15 @@ CASES = {
         "X has 5 partitions of rows and y has 6, of sizes that are not all known: repartition both alike, or call "
         "compute_chunk_sizes",
     ),
-    "unknown sizes differ": (lambda: (unknown(X, 70), unknown(y, 75)), "inconsistent numbers of samples"),
+    "unknown sizes differ": (lambda: (unknown(X, 70), unknown(y, 74)), "inconsistent numbers of samples"),
     "array beside unknown": (lambda: (unknown(X), y), "y is a ndarray, which cannot be cut into the chunks of X"),
     "dimensions of X": (lambda: (cut(y), cut(y)), "X has 1 dimensions, expected 2: reshape it"),
     "dimensions of y": (lambda: (cut(X), cut(Y[:, :, None])), "y has 3 dimensions, expected 1 or 2"),
     "dimensions of weights": (lambda: (cut(X), cut(y), cut(Y)), "sample_weight has 2 dimensions, expected 1"),
-    "weight as a number": (lambda: (cut(X), cut(y), 2.0), "sample_weight|expected"),
+    "weight as a number": (
+        lambda: (cut(X), cut(y), 2.0),
+        "sample_weight is array.*: expected one number for each row of X",
+    ),
     "text in X": (lambda: (cut(np.full((9, 2), "a")), cut(y[:9])), "X has dtype <U1: expected numbers"),
     "text in y": (lambda: (cut(X), cut(np.full(N, "a"))), "y has dtype <U1: expected numbers"),
     "text column": (
@@ -339,12 +348,21 @@ CASES = {
     "NaN in X": (lambda: (cut(with_value(X, np.nan)), cut(y)), "Input X contains NaN"),
     "inf in X": (lambda: (cut(with_value(X, np.inf)), cut(y)), "Input X contains infinity"),
     "NaN in y": (lambda: (cut(X), cut(with_value(y, np.nan))), "Input y contains NaN"),
-    "NaN without weight": (lambda: (cut(with_value(X, np.nan)), cut(y), cut(with_value(W, 0.0))), "Input X contains NaN"),
+    "NaN without weight": (
+        lambda: (cut(with_value(X, np.nan)), cut(y), cut(with_value(W, 0.0))),
+        "Input X contains NaN",
+    ),
     "null in a frame": (lambda: (frame(with_value(X, np.nan)), series(y)), "Input X contains NaN"),
-    "negative weight": (lambda: (cut(X), cut(y), cut(with_value(W, -1.0))), "Negative values in data passed to `sample"),
+    "negative weight": (
+        lambda: (cut(X), cut(y), cut(with_value(W, -1.0))),
+        "Negative values in data passed to `sample",
+    ),
     "NaN weight": (lambda: (cut(X), cut(y), cut(with_value(W, np.nan))), "Input sample_weight contains NaN"),
     "no weight": (lambda: (cut(X), cut(y), cut(0 * W)), "Sample weights must contain at least one non-zero number"),
-    "no rows": (lambda: (unknown(X)[unknown(y) > 1e9], unknown(y)[unknown(y) > 1e9]), r"Found array with 0 sample\(s\)"),
+    "no rows": (
+        lambda: (unknown(X)[unknown(y) > 1e9], unknown(y)[unknown(y) > 1e9]),
+        r"Found array with 0 sample\(s\)",
+    ),
     "overflow": (lambda: (cut(1e200 * X), cut(y)), "The squared deviations of x0, x1, x2, x3 overflow float64"),
 }
 

@@ -61,7 +61,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
     backend : str or Backend, default="auto"
         "spectral" (closed form), "numpy", a name known to :func:`~fssgd.register_backend`, or an
         instance with settings. "auto" is "spectral" while min(n_samples, n_features) <= 4096 (n_features alone if X
-        is sparse), else "numpy".
+        is sparse, or a Dask collection of unknown length), else "numpy". A Dask collection takes these two.
     warm_start : bool, default=False
         Start from the solution of the previous fit, re-expressed in the new scaling.
 

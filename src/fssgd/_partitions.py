@@ -48,6 +48,8 @@ def dask_array(value: Any, name: str, chunks: Any = None) -> Any:
                 f"known: pass {name} as a Dask collection with the chunks of X, or call X.compute_chunk_sizes() first."
             )
         value = np.asarray(value)
+        if value.ndim == 0:
+            raise ValueError(f"{name} is {value!r}: expected one number for each row of X.")
         check_consistent_length(value, np.broadcast_to(0, (sum(chunks),)))
         value = da.from_array(value, chunks=(chunks, *value.shape[1:]))
     elif not isinstance(value, da.Array):
