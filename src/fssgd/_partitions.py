@@ -272,11 +272,8 @@ class PartitionedRows:
         return self.source.moments(names, accurate=accurate)
 
     def _sum(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
-        import dask
-
-        task = dask.delayed(partial(_apply, function), pure=False)
-        sent = [dask.delayed(argument, pure=False) for argument in arguments]
-        total: _Part = tree_sum([task(part, *sent) for part in self._kept], partial(_merge, merge=_add))
+        each = partial(_apply, function)
+        total: _Part = tree_sum(self._kept, partial(_merge, merge=_add), each, arguments)
         return tuple(total.result)
 
 
