@@ -80,3 +80,14 @@ def question():
     y = x + 20 * np.sin(x / 10) + 15
     x.flags.writeable = y.flags.writeable = False
     return x[:, None], y
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Client of two worker processes, which Dask computes on while it is open."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        distributed.Client(workers) as client,
+    ):
+        yield client

@@ -14,6 +14,7 @@ algorithms with a random start. SIAM Journal on Matrix Analysis and Applications
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,41 @@ Array = npt.NDArray[np.float64]
 
 SLACK = 0.1
 FAILURE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What is known of columns one by one.
+
+    Parameters
+    ----------
+    weight : float
+        Sum of the weights of their rows.
+    mean, variance : ndarray of shape (n_columns,)
+        Weighted, and the population's.
+    constant : ndarray of shape (n_columns,) of bool
+        Columns that hold one value only; their means are exact, their variances 0.
+    """
+
+    weight: float
+    mean: Array
+    variance: Array
+    constant: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, X: Any, y: Any, weight: Array | None) -> Columns:
+        """Measure the columns of X and then of y, given without rows of weight 0."""
+        pairs = zip(column_statistics(X, weight), column_statistics(y, weight), strict=True)
+        return cls(float(len(y) if weight is None else weight.sum()), *(np.concatenate(pair) for pair in pairs))
+
+
+def merge_columns(a: Columns, b: Columns) -> Columns:
+    """Measure the columns of two sets of rows together."""
+    weight, delta = a.weight + b.weight, b.mean - a.mean
+    share = b.weight / weight
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = (1.0 - share) * a.variance + share * b.variance + share * (1.0 - share) * delta**2
+    return Columns(weight, a.mean + share * delta, variance, a.constant & b.constant & (delta == 0))
 
 
 def column_statistics(X: Any, weight: Array | None) -> tuple[Array, Array, npt.NDArray[np.bool_]]:

@@ -15,9 +15,12 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions, valid
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from fssgd._callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
+from fssgd._collections import is_collection
+from fssgd._data import Arrays, Source
 from fssgd._errors import accuracy_message, convergence_message, divergence_error
-from fssgd._model import LinearModel, after_closed_form
+from fssgd._model import LinearModel, after_closed_form, check_features
 from fssgd._moments import Moments
+from fssgd._partitions import Partitions
 from fssgd._problem import Problem, Solution, Status
 from fssgd._scaling import Scaling
 from fssgd._settings import Settings
@@ -60,7 +63,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
     backend : str or Backend, default="auto"
         "spectral" (closed form), "numpy", a name known to :func:`~fssgd.register_backend`, or an
         instance with settings. "auto" is "spectral" while min(n_samples, n_features) <= 4096 (n_features alone if X
-        is sparse), else "numpy".
+        is sparse, or a Dask collection of unknown length), else "numpy". A Dask collection takes these two.
     warm_start : bool, default=False
         Start from the solution of the previous fit, re-expressed in the new scaling.
 
@@ -155,11 +158,13 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Any numeric dtype; float32 is kept, everything else becomes float64.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Outputs share k: their squared errors add up.
-        sample_weight : array-like of shape (n_samples,), default=None
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
+            Any numeric dtype; float32 is kept, everything else becomes float64. A Dask array or DataFrame is
+            summed up, or stepped over, where its partitions are; nothing but sums is gathered.
+        y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_outputs)
+            Outputs share k: their squared errors add up. Beside a Dask X, anything is cut into its partitions
+            if their sizes are known; otherwise the partitions must be the same already.
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
             Non-negative; only ratios matter.
         coef_init : array-like of the shape of ``coef_``, default=None
             Where to start, in the user's units. If both are None: the previous solution with ``warm_start``,
@@ -185,25 +190,24 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             If max_iter steps did not reach tol.
         """
         self._validate_params()
-        X, y, weight = self._validated(X, y, sample_weight, reset=True)
-        backend, settings, single = self._chosen_backend(X), self._settings(), y.ndim == 1
-        rows = X, y.reshape(len(y), -1), weight
+        data = self._validated(X, y, sample_weight, reset=True)
+        backend, settings, single = self._chosen_backend(data), self._settings(), data.single
 
         def locate(scaling: Scaling, level: Array) -> Array:
             return self._start(scaling, level, single, coef_init, intercept_init)
 
         names = getattr(self, "feature_names_in_", None)
-        if backend.closed_form or is_decomposable(X):
-            survey = survey_moments(Moments.of_rows(*rows, feature_names=names), settings, locate, single, rows)
+        if backend.closed_form or is_decomposable(data):
+            survey = survey_moments(data.moments(names), settings, locate, single, data)
         else:
-            survey = survey_rows(*rows, settings, locate, names)
-        problem = self._problem(survey, settings, X.dtype)
+            survey = survey_rows(data, settings, locate, names)
+        problem = self._problem(survey, settings, data.dtype)
         if not backend.closed_form:
-            survey.reference.checked(survey.curvature, X.dtype.name)
+            survey.reference.checked(survey.curvature, data.dtype.name)
         monitor = FitMonitor(
             self,
             0 if backend.closed_form else len(list(problem.chunk_ends())),
-            lambda theta: self._coefficients(survey, np.reshape(theta, survey.start.shape), single, X.dtype),
+            lambda theta: self._coefficients(survey, np.reshape(theta, survey.start.shape), single, data.dtype),
             {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
         )
         self._conclude(survey, problem, backend.solve(problem, monitor), backend.name, single)
@@ -255,10 +259,10 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
             Any number of rows, with the columns of the first batch.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        sample_weight : array-like of shape (n_samples,), default=None
+        y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
 
         Returns
         -------
@@ -276,19 +280,17 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         """
         self._validate_params()
         started = hasattr(self, "coef_")
-        X, y, weight = self._validated(X, y, sample_weight, reset=not started)
-        moments = Moments.of_rows(
-            X, y.reshape(len(y), -1), weight, feature_names=getattr(self, "feature_names_in_", None)
-        )
+        data = self._validated(X, y, sample_weight, reset=not started)
+        moments = data.moments(getattr(self, "feature_names_in_", None))
         if started:
-            if (y.ndim == 1) != (self.coef_.ndim == 1) or moments.n_outputs != self.moments_.n_outputs:
+            if data.single != (self.coef_.ndim == 1) or moments.n_outputs != self.moments_.n_outputs:
                 raise ValueError(
-                    f"y has shape {y.shape}, but earlier batches gave coef_ of shape {self.coef_.shape}: "
+                    f"y has shape {data.y.shape}, but earlier batches gave coef_ of shape {self.coef_.shape}: "
                     "pass the same outputs in every batch."
                 )
             moments = self.moments_ + moments
-        dtype = np.result_type(X.dtype, self.coef_.dtype) if started else X.dtype
-        return self._fit_moments(moments, y.ndim == 1, dtype)
+        dtype = np.result_type(data.dtype, self.coef_.dtype) if started else data.dtype
+        return self._fit_moments(moments, data.single, dtype)
 
     def _validate_params(self) -> None:
         """As BaseEstimator's, but for its look at the signature, which would be a tenth of a small fit."""
@@ -299,8 +301,12 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         rate = self.learning_rate if self.learning_rate == "auto" else float(self.learning_rate)
         return Settings(rate, bool(self.standardize), bool(self.fit_intercept), float(self.alpha))
 
-    def _validated(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, Any, Array | None]:
+    def _validated(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Arrays | Partitions:
         """Check all but finiteness, which is read off the sums."""
+        if is_collection(X):
+            partitions = Partitions.of(X, y, sample_weight)
+            check_features(self, X, reset=reset)
+            return partitions
         X, y = validate_data(
             self,
             X,
@@ -317,12 +323,12 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         y = y if y.dtype in (np.float64, np.float32) else y.astype(np.float64)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return X, y, sample_weight
+        return Arrays(X, y, sample_weight)
 
-    def _chosen_backend(self, X: Any) -> Backend:
+    def _chosen_backend(self, data: Source) -> Backend:
         name = self.backend
         if name == "auto":
-            name = "spectral" if is_decomposable(X) else "numpy"
+            name = "spectral" if is_decomposable(data) else "numpy"
         backend = get_backend(name) if isinstance(name, str) else name
         if self.max_iter == np.inf and not backend.closed_form:
             raise ValueError(

@@ -12,9 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics import r2_score
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fssgd._collections import is_collection
+from fssgd._partitions import dask_array, example_of, gathered, predict_lazily
 from fssgd._path import GradientPath
 from fssgd._persistence import ARRAYS, read_model, write_model
 
@@ -46,21 +49,31 @@ class after_closed_form:  # noqa: N801 - a decorator
         return MethodType(self.method, model)
 
 
+def check_features(model: Any, X: Any, *, reset: bool) -> None:
+    """Learn, or compare, number and names of the columns of a Dask collection."""
+    validate_data(model, example_of(X), reset=reset, skip_check_array=True)
+
+
 class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Predictions, path and files of a linear model."""
 
-    def predict(self, X: Any) -> npt.NDArray[np.floating[Any]]:
+    def predict(self, X: Any) -> Any:
         """Predict ``X @ coef_ + intercept_``.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            A Dask array in the partitions of X, not computed yet, for a Dask array or DataFrame.
         """
         check_is_fitted(self)
+        if is_collection(X):
+            array = dask_array(X, "X")
+            check_features(self, X, reset=False)
+            return predict_lazily(array, self.coef_, self.intercept_)
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
         return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
 
@@ -108,6 +121,25 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         names = ["prediction"] if single else [f"prediction_{j}" for j in range(len(self.coef_))]
         features = list(self.feature_names_in_)
         return add_predictions(table, features, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_), names)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2, the share of the variation of y that the predictions explain.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
+        y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
+            Gathered, like y and the predictions, if X is a Dask collection.
+
+        Returns
+        -------
+        float
+        """
+        if not is_collection(X):
+            return float(super().score(X, y, sample_weight))
+        predicted, y, sample_weight = gathered(self.predict(X), y, sample_weight)
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     @property
     def loss_curve_(self) -> Array:

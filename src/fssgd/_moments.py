@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_X_y
 
 from fssgd._blocks import Sums, canonical, check_resolved, merge_sums, remove_sums, sums_of_rows
+from fssgd._collections import is_collection
 from fssgd._moments_file import read_moments, write_moments
 
 Array = npt.NDArray[np.float64]
@@ -73,11 +74,12 @@ class Moments:
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features, in any numeric dtype, order or stride; read in blocks, never copied whole.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
+            Features, in any numeric dtype, order or stride; read in blocks, never copied whole. The partitions
+            of a Dask array or DataFrame are summed up where they are.
+        y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
             Non-negative weights; rows of weight 0 are as good as absent.
         accurate : bool, default=False
             Carry the R factor of a blocked QR of the centred rows instead of their scatter
@@ -93,6 +95,11 @@ class Moments:
         ValueError
             If the shapes disagree, a value is not finite, or no weight is positive.
         """
+        if is_collection(X):
+            from fssgd._partitions import Partitions, example_of
+
+            data = Partitions.of(X, y, sample_weight)
+            return data.moments(_get_feature_names(example_of(X)), accurate=accurate)
         names = _get_feature_names(X)
         X, y = check_X_y(
             X,
@@ -138,9 +145,9 @@ class Moments:
         table : path, list of paths, or table
             Parquet or CSV files: one, a glob, a folder (with hive partitions), or a list of these; a pyarrow
             Table, RecordBatch, RecordBatchReader or Dataset; a pandas or polars DataFrame; a polars LazyFrame;
-            a Spark DataFrame, whose partitions are summed up where they lie; an ibis table, view, join or other
-            expression, whose engine (DuckDB, PostgreSQL, ...) adds up the rows
-            and hands out nothing but sums, in several queries between which the table must not change.
+            a Dask or Spark DataFrame, whose partitions are summed up where they lie; an ibis table, view, join or
+            other expression, whose engine (DuckDB, PostgreSQL, ...) adds up the rows and hands out nothing but
+            sums, in several queries between which the table must not change.
             :func:`fssgd.tables.register_table` adds kinds.
         target : str or list of str
             Column of the output, or columns of several.

@@ -15,13 +15,14 @@ import enum
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from fssgd._blocks import HARMLESS
+from fssgd._moments import Moments
 from fssgd._path import GradientPath
 from fssgd._scaling import Scaling
 from fssgd._settings import rounding_of_limit
@@ -43,9 +44,61 @@ class Status(enum.Enum):
     STOPPED = "A callback asked to stop."
 
 
+class Data(Protocol):
+    """The rows of a problem, wherever they are: what is asked of :class:`Rows` in whole."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+
+    def misfit(self, theta: Array) -> tuple[Any, Array]:
+        """||A theta - T||^2, and A' (A theta - T) of shape (n_parameters, n_outputs)."""
+
+    def curve(self, vector: Array) -> Array:
+        """A' A vector, of shape (n_parameters, n_outputs)."""
+
+    def moments(self, names: Any = None, *, accurate: bool = False) -> Moments:
+        """Read the moments off the rows in the user's units."""
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A weighted design and its targets, laid out for stepping.
+
+    Parameters
+    ----------
+    matrix : ndarray or CSR array of shape (n_samples, n_parameters)
+    targets : ndarray of shape (n_samples, n_outputs)
+    offset : ndarray of shape (n_features,) or None
+        What a sparse matrix still has to be centred by.
+    """
+
+    matrix: Any
+    targets: Array
+    offset: Array | None
+
+    def forward(self, theta: Array) -> Array:
+        """A theta, of shape (n_samples, n_outputs)."""
+        if self.offset is not None:
+            theta = np.vstack([theta[:-1], theta[-1] - self.offset @ theta[:-1]])
+        return np.asarray(self.matrix @ theta)
+
+    def backward(self, residual: Array) -> Array:
+        """A' residual, of shape (n_parameters, n_outputs)."""
+        result = np.asarray(self.matrix.T @ residual)
+        if self.offset is not None:
+            result[:-1] -= np.outer(self.offset, result[-1])
+        return result
+
+    def misfit(self, theta: Array) -> tuple[Any, Array]:
+        """||A theta - T||^2, and A' (A theta - T) of shape (n_parameters, n_outputs)."""
+        residual = self.forward(theta) - self.targets
+        return np.vdot(residual, residual), self.backward(residual)
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The weighted rows of a problem, built when first asked for.
+    """The weighted rows of a problem in memory, built when first asked for.
 
     Parameters
     ----------
@@ -113,18 +166,34 @@ class Rows:
         """T, of shape (n_samples, n_outputs), in the dtype of X."""
         return np.asarray((self.y - self.level) * self.root_share, dtype=self.X.dtype)
 
+    @cached_property
+    def design(self) -> Design:
+        """What a step needs of the rows."""
+        return Design(self.matrix, self.targets, self.offset)
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.X.shape[0])
+
     def forward(self, theta: Array) -> Array:
         """A theta, of shape (n_samples, n_outputs)."""
-        if self.offset is not None:
-            theta = np.vstack([theta[:-1], theta[-1] - self.offset @ theta[:-1]])
-        return np.asarray(self.matrix @ theta)
+        return self.design.forward(theta)
 
     def backward(self, residual: Array) -> Array:
         """A' residual, of shape (n_parameters, n_outputs)."""
-        result = np.asarray(self.matrix.T @ residual)
-        if self.offset is not None:
-            result[:-1] -= np.outer(self.offset, result[-1])
-        return result
+        return self.design.backward(residual)
+
+    def misfit(self, theta: Array) -> tuple[Any, Array]:
+        """||A theta - T||^2, and A' (A theta - T) of shape (n_parameters, n_outputs)."""
+        return self.design.misfit(theta)
+
+    def curve(self, vector: Array) -> Array:
+        """A' A vector, of shape (n_parameters, n_outputs)."""
+        return self.backward(self.forward(vector))
+
+    def moments(self, names: Any = None, *, accurate: bool = False) -> Moments:
+        """Read the moments off the rows in the user's units."""
+        return Moments.of_rows(self.X, self.y, self.weight, accurate=accurate, feature_names=names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +218,8 @@ class Problem:
         Root of the mean square of the targets, in the units of y.
     dtype : dtype
         Precision of the data and of the steps.
-    rows : Rows or None
-        The data; None where only its moments are known.
+    rows : Rows, other Data or None
+        The data, in memory or elsewhere; None where only its moments are known.
     path : GradientPath or None
         The closed form, where min(n_samples, n_features) is small enough for one.
     """
@@ -164,17 +233,27 @@ class Problem:
     curvature: float
     target_size: float
     dtype: np.dtype[Any]
-    rows: Rows | None = None
+    rows: Data | None = None
     path: GradientPath | None = None
 
     @property
-    def data(self) -> Rows:
-        """The rows, for a backend that steps over them."""
+    def anywhere(self) -> Data:
+        """The rows, for a backend that can step over them wherever they are."""
         if self.rows is None:
             raise ValueError(
                 "Only the moments of the data are known: a stepping backend needs its rows. Use backend='spectral'."
             )
         return self.rows
+
+    @property
+    def data(self) -> Rows:
+        """The rows, for a backend that needs them in memory."""
+        if not isinstance(self.anywhere, Rows):
+            raise ValueError(
+                "The rows are spread over the partitions of a collection, and this backend needs them in memory: use "
+                "backend='numpy', which steps over them where they are, or 'spectral'."
+            )
+        return self.anywhere
 
     @property
     def is_stable(self) -> bool:
@@ -190,13 +269,17 @@ class Problem:
 
     def loss(self, theta: Array) -> float:
         """F(theta)."""
-        residual = self.data.forward(theta) - self.data.targets
-        return float(np.vdot(residual, residual) + np.vdot(theta, self.penalty(theta)))
+        return float(self.evaluate(theta)[0])
 
     def gradient(self, theta: Array) -> Array:
         """grad F(theta), of the shape of theta."""
-        residual = self.data.forward(theta) - self.data.targets
-        return 2 * (self.data.backward(residual) + self.penalty(theta))
+        return self.evaluate(theta)[1]
+
+    def evaluate(self, theta: Array) -> tuple[Any, Array]:
+        """F(theta) and grad F(theta), from one pass over the rows."""
+        error, back = self.anywhere.misfit(theta)
+        pull = self.penalty(theta)
+        return error + np.vdot(theta, pull), 2 * (back + pull)
 
     def highest_loss(self, lowest: float, theta: Array) -> float:
         """Return the largest computed F that rounding explains at theta, once F was ``lowest``.
@@ -217,7 +300,7 @@ class Problem:
         They are equally spaced, at most 100, and far enough apart that a report costs next to nothing.
         """
         total = int(self.max_iter)
-        size = max(-(-total // MAX_CHUNKS), CHUNK_WORK // (self.data.X.shape[0] * self.start.size + 1), 1)
+        size = max(-(-total // MAX_CHUNKS), CHUNK_WORK // (self.anywhere.n_samples * self.start.size + 1), 1)
         return iter([*range(size, total, size), total] if total else [])
 
 

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
-from fssgd._blocks import assert_values_finite, canonical, check_resolved
-from fssgd._columns import column_statistics, curvature_bound
+from fssgd._columns import curvature_bound
+from fssgd._data import Source
 from fssgd._moments import Moments
 from fssgd._path import GradientPath, Locate
-from fssgd._problem import Rows
+from fssgd._problem import Data
 from fssgd._reference import Reference
 from fssgd._scaling import Scaling
 from fssgd._settings import Settings
@@ -44,7 +43,7 @@ class Survey:
         Its eigenvector.
     path : GradientPath or None
         The closed form, where the data was small enough for one.
-    rows : Rows or None
+    rows : Data or None
         The data, if there is more than its moments.
     """
 
@@ -55,54 +54,34 @@ class Survey:
     curvature: float
     steepest: Array
     path: GradientPath | None = None
-    rows: Rows | None = None
+    rows: Data | None = None
 
 
-def is_decomposable(X: Any) -> bool:
-    """Whether the closed form is the default for X.
-
-    The rows of a wide sparse matrix would have to be made dense, so they are stepped over.
-    """
-    return bool((X.shape[1] if sp.issparse(X) else min(X.shape)) <= LIMIT)
+def is_decomposable(source: Source) -> bool:
+    """Whether the closed form is the default for this data."""
+    return source.smaller_side <= LIMIT
 
 
 def survey_moments(
-    moments: Moments,
-    settings: Settings,
-    locate: Locate | None,
-    single: bool,
-    rows: tuple[Any, Array, Array | None] | None = None,
+    moments: Moments, settings: Settings, locate: Locate | None, single: bool, source: Source | None = None
 ) -> Survey:
-    """Read everything off the moments; ``rows`` are X, y and the weights, if they are at hand."""
+    """Read everything off the moments; ``source`` is the data they are of, if it is at hand."""
     path = GradientPath.of(moments, settings, start=locate, single=single)
-    spectrum, data = path.spectrum, None
-    if rows is not None:
-        X, y, weight = rows
-        if weight is not None and not weight.all():
-            X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
-        data = Rows(X, y, weight, path.scaling, path.level, settings.fit_intercept)
+    spectrum = path.spectrum
+    rows = None if source is None else source.rows(path.scaling, path.level, settings.fit_intercept)
     return Survey(
-        path.scaling, path.level, spectrum.start, path.reference, spectrum.largest, spectrum.steepest, path, data
+        path.scaling, path.level, spectrum.start, path.reference, spectrum.largest, spectrum.steepest, path, rows
     )
 
 
-def survey_rows(
-    X: Any, y: Array, weight: Array | None, settings: Settings, locate: Locate, names: Any = None
-) -> Survey:
+def survey_rows(source: Source, settings: Settings, locate: Locate, names: Any = None) -> Survey:
     """Measure the columns, and bound the curvature by products with the rows."""
-    X = canonical(X)
-    kept = np.ones(len(y), dtype=bool) if weight is None else weight > 0
-    if not kept.all():
-        assert_values_finite(X[~kept], y[~kept])
-        X, y, weight = X[kept], y[kept], weight[kept] if weight is not None else None
-    of_x, of_y = column_statistics(X, weight), column_statistics(y, weight)
-    mean, variance, constant = (np.concatenate(pair) for pair in zip(of_x, of_y, strict=True))
-    check_resolved(mean, variance, constant, X, y, names)
-    (mean, variance, _), (mean_y, variance_y, _) = of_x, of_y
+    columns, n_features, dtype = source.columns(names), source.shape[1], source.dtype
+    mean, variance = columns.mean[:n_features], columns.variance[:n_features]
+    mean_y, variance_y = columns.mean[n_features:], columns.variance[n_features:]
     scaling, level = Scaling.of_columns(mean, variance, settings), mean_y if settings.fit_intercept else 0.0 * mean_y
-    rows = Rows(X, y, weight, scaling, level, settings.fit_intercept)
-    n_features, dtype = X.shape[1], X.dtype
-    slope = np.linalg.norm(rows.backward(rows.targets)[:n_features].astype(np.float64))
+    rows = source.rows(scaling, level, settings.fit_intercept)
+    _, slope = rows.misfit(np.zeros((n_features + settings.fit_intercept, len(level)), dtype=dtype))
     loss = float(variance_y.sum())
     if not settings.fit_intercept or loss == 0.0:
         loss += float(mean_y @ mean_y)
@@ -110,10 +89,11 @@ def survey_rows(
     penalty[n_features:] = 0.0
 
     def hessian(vector: Array) -> Array:
-        product = rows.backward(rows.forward(vector.astype(dtype)[:, None]))[:, 0]
+        product = rows.curve(vector.astype(dtype)[:, None])[:, 0]
         return np.asarray(2.0 * product + penalty * vector)
 
     curvature, steepest = curvature_bound(hessian, len(penalty))
     start = locate(scaling, level)
-    reference = Reference(2.0 * float(slope), loss).checked(curvature)
+    gradient = 2.0 * float(np.linalg.norm(slope[:n_features].astype(np.float64)))
+    reference = Reference(gradient, loss).checked(curvature)
     return Survey(scaling, level, start, reference, curvature, steepest, None, rows)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fssgd._problem import Array, Monitor, Problem, Solution
+from fssgd._problem import Array, Monitor, Problem, Rows, Solution
 from fssgd.backends._base import Backend
 from fssgd.backends._host_loop import Evaluate, descend
 
@@ -14,7 +14,8 @@ from fssgd.backends._host_loop import Evaluate, descend
 class NumPy(Backend):
     """Vectorised stepping, dense or sparse, in the dtype of X.
 
-    A step costs two matrix products with the design and two passes over the residuals.
+    A step costs two matrix products with the design and two passes over the residuals. Rows in a Dask
+    collection are stepped over where they are.
     """
 
     name = "numpy"
@@ -22,8 +23,9 @@ class NumPy(Backend):
     def solve(self, problem: Problem, monitor: Monitor) -> Solution:
         """Step until a reason to stop holds; see :meth:`Backend.solve`."""
         theta = problem.start.astype(problem.dtype)
-        if problem.data.offset is not None or problem.alpha:
-            return descend(problem, monitor, _general(problem), theta)
+        rows = problem.anywhere
+        if problem.alpha or not isinstance(rows, Rows) or rows.offset is not None:
+            return descend(problem, monitor, problem.evaluate, theta)
         if theta.shape[1] == 1:
             theta = theta[:, 0]
         return descend(problem, monitor, _plain(problem, theta.shape), theta)
@@ -39,16 +41,5 @@ def _plain(problem: Problem, shape: tuple[int, ...]) -> Evaluate:
     def evaluate(theta: Array) -> tuple[Any, Array]:
         np.subtract(design.dot(theta) if into is None else np.dot(design, theta, out=into), targets, out=residual)
         return np.vdot(residual, residual), 2 * transposed.dot(residual)
-
-    return evaluate
-
-
-def _general(problem: Problem) -> Evaluate:
-    data = problem.data
-
-    def evaluate(theta: Array) -> tuple[Any, Array]:
-        residual = data.forward(theta) - data.targets
-        pull = problem.penalty(theta)
-        return np.vdot(residual, residual) + np.vdot(theta, pull), 2 * (data.backward(residual) + pull)
 
     return evaluate

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from fssgd._decay import first_integer
-from fssgd._moments import Moments
 from fssgd._path import GradientPath
-from fssgd._problem import Array, Monitor, Problem, Solution, Status
+from fssgd._problem import Array, Monitor, Problem, Rows, Solution, Status
 from fssgd._refine import refined_limit
 from fssgd._spectrum import decompose
 from fssgd.backends._base import Backend
@@ -41,7 +40,7 @@ class Spectral(Backend):
             path = _read_again(problem, path)
             k, status = stopping_step(problem, path)
         theta: Array = path.position(k)
-        if path.spectrum.accurate and problem.rows is not None and path.settled_at(k):
+        if path.spectrum.accurate and isinstance(problem.rows, Rows) and path.settled_at(k):
             theta = refined_limit(problem.rows, path)
         loss = max(path.spectrum.minimum + path.excess_loss.at(k), 0.0)
         return Solution(theta, k, status, loss, float(np.sqrt(path.squared_gradient.at(k))), None, path)
@@ -76,6 +75,5 @@ def _first_rise(problem: Problem, path: GradientPath) -> int | float:
 
 
 def _read_again(problem: Problem, path: GradientPath) -> GradientPath:
-    rows = problem.data
-    moments = Moments.of_rows(rows.X, rows.y, rows.weight, accurate=True, feature_names=path.moments.feature_names)
+    moments = problem.anywhere.moments(path.moments.feature_names, accurate=True)
     return replace(path, moments=moments, spectrum=decompose(moments, path.scaling, path.settings, problem.start))

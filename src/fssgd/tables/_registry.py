@@ -29,6 +29,7 @@ _registry: dict[str, _Entry] = {
     "polars": _Entry("fssgd.tables.frames:read_polars", None),
     "pyspark": _Entry("fssgd.tables.spark:read_spark", "fssgd[spark]", "fssgd.tables.spark:predict_spark"),
     "ibis": _Entry("fssgd.tables.ibis:read_ibis", "fssgd[ibis]", "fssgd.tables.ibis:predict_ibis"),
+    "dask.dataframe": _Entry("fssgd.tables.dask:read_dask", "fssgd[dask]"),
 }
 
 

@@ -16,28 +16,38 @@ BATCH_ROWS = 65_536
 def read_pandas(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
     """Take a pandas DataFrame to its moments."""
     import pandas as pd
-    from pandas.api.types import is_numeric_dtype
 
     where = "the pandas DataFrame"
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"A pandas {type(table).__name__} is not a table: pass a DataFrame.")
-    columns = [
+    spec = spec.choose(pandas_columns(table.dtypes), where)
+    with TablePass(spec, where, progress, len(table)) as rows:
+        add_pandas(rows, table, spec)
+    return rows.moments()
+
+
+def pandas_columns(dtypes: Any) -> list[Column]:
+    """Describe the columns of a DataFrame that has these ``dtypes``."""
+    from pandas.api.types import is_numeric_dtype
+
+    return [
         Column(name, str(dtype), dtype.kind == "b" or (is_numeric_dtype(dtype) and dtype.kind != "c"))
-        for name, dtype in table.dtypes.items()
+        for name, dtype in dtypes.items()
     ]
-    spec = spec.choose(columns, where)
+
+
+def add_pandas(rows: TablePass, table: Any, spec: TableSpec) -> None:
+    """Take in the rows of a pandas DataFrame, some at a time."""
     series = [table[name] for name in spec.columns]
     whole = [one.to_numpy() if isinstance(one.dtype, np.dtype) else None for one in series]
-    with TablePass(spec, where, progress, len(table)) as rows:
-        for start in range(0, len(table), BATCH_ROWS):
-            part = slice(start, start + BATCH_ROWS)
-            rows.add(
-                [
-                    one.iloc[part].to_numpy(dtype=np.float64, na_value=np.nan) if array is None else array[part]
-                    for one, array in zip(series, whole, strict=True)
-                ]
-            )
-    return rows.moments()
+    for start in range(0, len(table), BATCH_ROWS):
+        part = slice(start, start + BATCH_ROWS)
+        rows.add(
+            [
+                one.iloc[part].to_numpy(dtype=np.float64, na_value=np.nan) if array is None else array[part]
+                for one, array in zip(series, whole, strict=True)
+            ]
+        )
 
 
 def read_polars(table: Any, spec: TableSpec, progress: bool | None) -> Moments:

@@ -1,0 +1,370 @@
+"""Data in Dask collections: summed up and stepped over where its partitions are.
+
+A partition is summed up by one task, of which Dask makes one with those that read it, and the sums are
+merged in a tree. For stepping the partitions are laid out as designs once and kept by the workers;
+a pass sends theta out and brings a loss and a gradient back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import _check_sample_weight
+
+from fssgd._blocks import Sums, assert_values_finite, canonical, check_resolved, merge_sums, sums_of_rows
+from fssgd._collections import is_collection, one_thread_each, tree_sum
+from fssgd._columns import Columns, merge_columns
+from fssgd._moments import Moments
+from fssgd._problem import Design, Rows
+from fssgd._scaling import Scaling
+
+Array = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating[Any]]
+
+
+def dask_array(value: Any, name: str, chunks: Any = None) -> Any:
+    """Return a collection as a Dask array of numbers; anything else is cut into ``chunks``.
+
+    Raises
+    ------
+    ValueError
+        If it is not numeric, or has to be cut and the chunks are not known.
+    """
+    import dask.array as da
+
+    if not is_collection(value):
+        if chunks is None or np.isnan(chunks).any():
+            raise ValueError(
+                f"{name} is a {type(value).__name__}, which cannot be cut into the chunks of X, whose sizes are not "
+                f"known: pass {name} as a Dask collection with the chunks of X, or call X.compute_chunk_sizes() first."
+            )
+        value = np.asarray(value)
+        if value.ndim == 0:
+            raise ValueError(f"{name} is {value!r}: expected one number for each row of X.")
+        check_consistent_length(value, np.broadcast_to(0, (sum(chunks),)))
+        value = da.from_array(value, chunks=(chunks, *value.shape[1:]))
+    elif not isinstance(value, da.Array):
+        value = _frame_to_array(value, name)
+    if value.dtype.kind not in "fiub":
+        raise ValueError(f"{name} has dtype {value.dtype}: expected numbers, convert it with {name}.astype(float).")
+    return value
+
+
+def example_of(X: Any) -> Any:
+    """Return no rows of X in memory, with the names of its columns if it has any."""
+    return X._meta if hasattr(X, "columns") else np.empty((0, X.shape[1]))
+
+
+def predict_lazily(X: Any, coef: Floats, intercept: Any) -> Any:
+    """Return the predictions as a Dask array in the partitions of X, to be computed when asked for."""
+    columns = () if coef.ndim == 1 else (len(coef),)
+    return X.rechunk({1: -1}).map_blocks(
+        _predict,
+        coef,
+        intercept,
+        dtype=np.result_type(X.dtype, coef.dtype),
+        chunks=(X.chunks[0], *((column,) for column in columns)),
+        drop_axis=None if columns else 1,
+        meta=np.empty((0,) * (1 + len(columns)), np.result_type(X.dtype, coef.dtype)),
+    )
+
+
+def _predict(X: Any, coef: Floats, intercept: Any) -> Any:
+    assert_all_finite(X, input_name="X")
+    return safe_sparse_dot(X, coef.T, dense_output=True) + intercept
+
+
+def gathered(*values: Any) -> tuple[Any, ...]:
+    """Return the values in memory, those that are Dask collections computed together."""
+    import dask
+
+    return tuple(dask.compute(*(dask_array(value, "y") if is_collection(value) else value for value in values)))
+
+
+def _frame_to_array(frame: Any, name: str) -> Any:
+    from pandas.api.types import is_numeric_dtype
+
+    dtypes = dict(frame.dtypes.items()) if frame.ndim == 2 else {frame.name: frame.dtype}
+    odd = [f"{column!r} ({dtype})" for column, dtype in dtypes.items() if not is_numeric_dtype(dtype)]
+    if odd:
+        raise ValueError(f"{name} has columns that are not numeric: {', '.join(odd)}. Convert them, or leave them out.")
+    dtype = np.dtype(np.float32 if all(str(kind).lower() == "float32" for kind in dtypes.values()) else np.float64)
+    shape = (0, len(dtypes)) if frame.ndim == 2 else (0,)
+    return frame.map_partitions(_values, dtype, meta=np.empty(shape, dtype))
+
+
+def _values(frame: Any, dtype: np.dtype[Any]) -> Floats:
+    return np.asarray(frame.to_numpy(dtype=dtype, na_value=np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions:
+    """Rows in a Dask collection; build one with :meth:`of`.
+
+    Parameters
+    ----------
+    X : dask array of shape (n_samples, n_features)
+    y : dask array of shape (n_samples,) or (n_samples, n_outputs)
+    weight : dask array of shape (n_samples,) or None
+        All in the same partitions of rows.
+    """
+
+    X: Any
+    y: Any
+    weight: Any
+
+    @classmethod
+    def of(cls, X: Any, y: Any, sample_weight: Any) -> Partitions:
+        """Check all that is known before anything is computed, and cut y and the weights as X is cut.
+
+        Raises
+        ------
+        ValueError
+            If shapes or dtypes do not fit, or partitions do not and their sizes are not known.
+        """
+        X = dask_array(X, "X")
+        others = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
+        arrays = {name: dask_array(value, name, X.chunks[0]) for name, value in others.items()}
+        for name, array, allowed in zip(("X", *arrays), (X, *arrays.values()), ((2,), (1, 2), (1,)), strict=False):
+            if array.ndim not in allowed:
+                raise ValueError(
+                    f"{name} has {array.ndim} dimensions, expected {' or '.join(map(str, allowed))}: reshape it."
+                )
+            if np.isnan(array.shape[1:]).any() or 0 in array.shape[1:]:
+                raise ValueError(f"{name} has shape {array.shape}: expected a known number of columns, at least 1.")
+        return cls(X, *(_cut(array, name, X) for name, array in arrays.items()), *[None] * (2 - len(arrays)))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float32 if self.X.dtype == np.float32 else np.float64)
+
+    @property
+    def shape(self) -> tuple[float, int]:
+        return self.X.shape[0], self.X.shape[1]
+
+    @property
+    def single(self) -> bool:
+        return bool(self.y.ndim == 1)
+
+    @property
+    def smaller_side(self) -> float:
+        """The number of features where that of rows is not known."""
+        n_samples, n_features = self.shape
+        return n_features if np.isnan(n_samples) else min(n_samples, n_features)
+
+    def moments(self, names: Any = None, *, accurate: bool = False) -> Moments:
+        sums = self._total(partial(_sums, accurate=accurate), merge_sums)
+        self._check(sums.mean, sums.squares, sums.constant, names)
+        return Moments(sums, len(sums.mean) - self.shape[1], names)
+
+    def columns(self, names: Any = None) -> Columns:
+        columns: Columns = self._total(_columns, merge_columns)
+        self._check(columns.mean, columns.variance, columns.constant, names)
+        return columns
+
+    def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> PartitionedRows:
+        return PartitionedRows(self, scaling, level, fit_intercept)
+
+    def blocks(self, function: Callable[..., Any], **settings: Any) -> list[Any]:
+        """Return ``function(X, y, weight, **settings)`` of the rows of positive weight, delayed, for each partition.
+
+        They come as a :class:`_Part`, with None instead of a result where no row has positive weight.
+        """
+        import dask.array as da
+
+        pairs = [self.X, "ij", self.y, "ij"[: self.y.ndim].replace("j", "k")]
+        pairs += [] if self.weight is None else [self.weight, "i"]
+        task = partial(_task, function=function, dtype=self.dtype, settings=settings)
+        parts = da.blockwise(
+            task, "i", *pairs, dtype=object, meta=np.empty(0, object), concatenate=True, align_arrays=False
+        )
+        return list(parts.to_delayed())
+
+    def _total(self, function: Callable[..., Any], merge: Callable[[Any, Any], Any]) -> Any:
+        total: _Part = tree_sum(self.blocks(function), partial(_merge, merge=merge))
+        if total.n_rows == 0:
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape=(0, {self.shape[1]})): at least one partition must have rows."
+            )
+        if total.result is None:
+            raise ValueError("Sample weights must contain at least one non-zero number.")
+        return total.result
+
+    def _check(self, mean: Array, squares: Array, constant: npt.NDArray[np.bool_], names: Any) -> None:
+        """Raise for what only shows in the total: the values themselves were checked where they are."""
+        n_features = self.shape[1]
+        check_resolved(mean, squares, constant, np.empty((0, n_features)), np.empty((0, len(mean) - n_features)), names)
+
+
+class _Part(NamedTuple):
+    """What came of some partitions: how many rows they have, and None if none of positive weight."""
+
+    n_rows: int
+    result: Any
+
+
+class _Kept(NamedTuple):
+    """The design of a partition, in shares of its own weight."""
+
+    n_samples: int
+    weight: float
+    design: Design
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedRows:
+    """The weighted rows of a problem, partition by partition, as :class:`~fssgd._problem.Rows` in memory.
+
+    Parameters
+    ----------
+    source : Partitions
+    scaling : Scaling
+    level : ndarray of shape (n_outputs,)
+    fit_intercept : bool
+    """
+
+    source: Partitions
+    scaling: Scaling
+    level: Array
+    fit_intercept: bool
+
+    @cached_property
+    def _kept(self) -> list[Any]:
+        """The designs, held by whoever computes."""
+        import dask
+
+        place = {"scaling": self.scaling, "level": self.level, "fit_intercept": self.fit_intercept}
+        blocks = self.source.blocks(_design, **place)
+        with one_thread_each(len(blocks)):
+            return list(dask.persist(*blocks))
+
+    @cached_property
+    def _size(self) -> tuple[int, float]:
+        """Number of rows of positive weight, and their weight."""
+        n_samples, weight = self._sum(_size_of)
+        return int(n_samples), float(weight)
+
+    @property
+    def n_samples(self) -> int:
+        return self._size[0]
+
+    def misfit(self, theta: Floats) -> tuple[Any, Floats]:
+        """||A theta - T||^2, and A' (A theta - T) of shape (n_parameters, n_outputs)."""
+        error, back = self._sum(_misfit_of, theta, self._size[1])
+        return error, back
+
+    def curve(self, vector: Floats) -> Floats:
+        """A' A vector, of shape (n_parameters, n_outputs)."""
+        (product,) = self._sum(_curve_of, vector, self._size[1])
+        return np.asarray(product)
+
+    def moments(self, names: Any = None, *, accurate: bool = False) -> Moments:
+        """Read the moments off the rows in the user's units."""
+        return self.source.moments(names, accurate=accurate)
+
+    def _sum(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+        each = partial(_apply, function)
+        total: _Part = tree_sum(self._kept, partial(_merge, merge=_add), each, arguments)
+        return tuple(total.result)
+
+
+def _cut(array: Any, name: str, X: Any) -> Any:
+    """Return the array in the partitions of X."""
+    known = not np.isnan([array.shape[0], X.shape[0]]).any()
+    if known and array.shape[0] != X.shape[0]:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {X.shape[0]} rows, {name} "
+            f"has {array.shape[0]}."
+        )
+    if known:
+        return array.rechunk({0: X.chunks[0]})
+    if array.numblocks[0] != X.numblocks[0]:
+        raise ValueError(
+            f"X has {X.numblocks[0]} partitions of rows and {name} has {array.numblocks[0]}, of sizes that are not all "
+            "known: repartition both alike, or call compute_chunk_sizes() on them first."
+        )
+    return array
+
+
+def _task(
+    X: Any, y: Floats, weight: Any = None, *, function: Callable[..., Any], dtype: Any, settings: dict[str, Any]
+) -> _Part:
+    check_consistent_length(X, y, weight)
+    n_rows = int(X.shape[0])
+    if n_rows == 0:
+        return _Part(0, None)
+    X = canonical(sp.csr_array(X, dtype=dtype)) if sp.issparse(X) else np.asarray(X, dtype=dtype)
+    y = np.asarray(y).reshape(n_rows, -1)
+    y = y if y.dtype in (np.float64, np.float32) else y.astype(np.float64)
+    if weight is not None:
+        weight = _check_sample_weight(
+            np.asarray(weight), X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=True
+        )
+        if not weight.all():
+            kept = weight > 0
+            assert_values_finite(X[~kept], y[~kept])
+            X, y, weight = X[kept], y[kept], weight[kept]
+    return _Part(n_rows, function(X, y, weight, **settings) if len(y) else None)
+
+
+def _merge(a: _Part, b: _Part, *, merge: Callable[[Any, Any], Any]) -> _Part:
+    n_rows = a.n_rows + b.n_rows
+    if a.result is None or b.result is None:
+        return _Part(n_rows, b.result if a.result is None else a.result)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _Part(n_rows, merge(a.result, b.result))
+
+
+def _apply(function: Callable[..., Any], part: _Part, *arguments: Any) -> _Part:
+    return part._replace(result=None if part.result is None else function(part.result, *arguments))
+
+
+def _add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(one + other for one, other in zip(a, b, strict=True))
+
+
+def _sums(X: Any, y: Floats, weight: Array | None, *, accurate: bool) -> Sums:
+    sums = sums_of_rows(X, y, weight, accurate=accurate)
+    _check_values(sums.squares, sums.mean, X, y)
+    return sums
+
+
+def _columns(X: Any, y: Floats, weight: Array | None) -> Columns:
+    columns = Columns.of(X, y, weight)
+    _check_values(columns.variance, columns.mean, X, y)
+    return columns
+
+
+def _check_values(squares: Array, mean: Array, X: Any, y: Floats) -> None:
+    if not math.isfinite(squares.sum() + mean.sum()):
+        assert_values_finite(X, y)
+
+
+def _design(X: Any, y: Floats, weight: Array | None, **place: Any) -> _Kept:
+    rows = Rows(X, y, weight, **place)
+    return _Kept(rows.n_samples, float(len(y) if weight is None else weight.sum()), rows.design)
+
+
+def _size_of(kept: _Kept) -> tuple[Any, ...]:
+    return kept.n_samples, kept.weight
+
+
+def _misfit_of(kept: _Kept, theta: Floats, total: float) -> tuple[Any, ...]:
+    share = kept.weight / total
+    with np.errstate(over="ignore", invalid="ignore"):
+        error, back = kept.design.misfit(theta)
+        return share * error, share * back
+
+
+def _curve_of(kept: _Kept, vector: Floats, total: float) -> tuple[Any, ...]:
+    design = kept.design
+    return (kept.weight / total * design.backward(design.forward(vector)),)

@@ -1,0 +1,39 @@
+"""Dask DataFrames: one task a partition, moments merged in a tree, and nothing else gathered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fssgd._collections import tree_sum
+from fssgd._moments import Moments
+from fssgd.tables._pass import TablePass
+from fssgd.tables._spec import TableSpec
+from fssgd.tables._state import PassState, merge_states, moments_of_state
+from fssgd.tables.frames import add_pandas, pandas_columns
+
+WHERE = "the Dask DataFrame"
+
+
+def read_dask(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
+    """Take a Dask DataFrame to its moments, on the scheduler that Dask would use for it."""
+    import dask.dataframe as dd
+
+    if not isinstance(table, dd.DataFrame):
+        raise TypeError(f"A Dask {type(table).__name__} is not a table: pass a DataFrame.")
+    if progress:
+        raise ValueError(
+            "progress=True is for passes that run here: watch Dask with dask.diagnostics.ProgressBar, or on the "
+            "dashboard of its cluster."
+        )
+    spec = spec.choose(pandas_columns(table.dtypes), WHERE)
+    states = table[list(spec.columns)].map_partitions(
+        _state, spec, meta=(None, object), enforce_metadata=False, align_dataframes=False
+    )
+    return moments_of_state(tree_sum(states.to_delayed(), merge_states), spec, WHERE, WHERE)
+
+
+def _state(table: Any, spec: TableSpec) -> PassState:
+    # not entered as a context: its limit on BLAS is the process's, which other partitions may share
+    rows = TablePass(spec, WHERE, progress=False)
+    add_pandas(rows, table, spec)
+    return rows.finish()
