@@ -218,18 +218,21 @@ def _collinearity(path: GradientPath) -> list[Blame]:
     vectors, h = spectrum.vectors[:p, reached], spectrum.eigenvalues[reached]
     null = np.eye(p) - vectors @ vectors.T  # projects on what is determined exactly
     inverse = (vectors / h) @ vectors.T
-    constant = path.moments.variance_x == 0
-    exact = (null.diagonal() > np.sqrt(EPS)) & ~constant
+    moments = path.moments
+    empty = (moments.variance_x == 0) & (path.settings.fit_intercept | (moments.mean_x == 0))
+    exact = (null.diagonal() > np.sqrt(EPS)) & ~empty
     inflation = np.where(exact, np.inf, inverse.diagonal() * ((vectors * h) @ vectors.T).diagonal())
-    inflation[constant] = 0.0
+    inflation[empty] = 0.0
     names, found, seen = _names(path.moments), [], set()
     for j in np.argsort(-inflation, kind="stable"):
         if inflation[j] < WORTH_BLAME:
             break
-        row = null[j] if exact[j] else inverse[j]
-        size = np.sqrt((null if exact[j] else inverse).diagonal().clip(EPS**2))
-        together = np.abs(row) / size  # partial correlations, but for a factor of row j
-        together[j] = 0.0
+        shared = null if exact[j] else inverse
+        others = (exact if exact[j] else ~empty) & (np.arange(p) != j)
+        if not others.any():
+            continue
+        together = np.zeros(p)  # partial correlations, but for a factor of column j
+        together[others] = np.abs(shared[j, others]) / np.sqrt(shared.diagonal()[others])
         partners = [i for i in np.argsort(-together, kind="stable") if together[i] >= PARTNER * together.max()]
         group = frozenset([int(j), *map(int, partners)])
         if group not in seen:

@@ -88,7 +88,6 @@ def _fit_rows(model: LinearRegressorGD, table: Any, spec: TableSpec) -> Moments:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's own log would drown what is said here
     rows = load_rows(table, spec)
     model.fit(rows.X, rows.y, rows.weight)
-    model.feature_names_in_ = np.array(rows.spec.features, dtype=object)
     return rows.moments
 
 

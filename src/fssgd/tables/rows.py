@@ -28,11 +28,10 @@ class RowSource(NamedTuple):
 
 
 class LoadedRows(NamedTuple):
-    """All rows at once, with their moments; ``y`` has shape (n_samples,) for one target."""
+    """All rows at once, with their moments: X a pyarrow Table, y of shape (n_samples,) for one target."""
 
-    spec: TableSpec
     moments: Moments
-    X: Array
+    X: Any
     y: Array
     weight: Array | None
 
@@ -67,20 +66,21 @@ def read_rows(table: Any, spec: TableSpec) -> Moments:
 
 
 def load_rows(table: Any, spec: TableSpec) -> LoadedRows:
-    """Take what :func:`open_rows` opens to arrays, checked as a pass over it is; twice their memory is held."""
+    """Take what :func:`open_rows` opens to columns in memory, checked as a pass over it is."""
     source, blocks = open_rows(table, spec), []
-    spec = source.spec
-    with TablePass(spec, source.where) as rows:
+    with TablePass(source.spec, source.where) as rows:
         for arrays, where, file in source.batches:
             rows.add(arrays, where, file)
-            blocks.append(np.column_stack(arrays).astype(np.float64, copy=False))
+            blocks.append(arrays)
     moments = rows.moments()
-    values = np.concatenate(blocks)
+    columns = [np.concatenate(parts, dtype=np.float64) for parts in zip(*blocks, strict=True)]
     if rows.state.dropped:
-        values = values[~np.isnan(values).any(axis=1)]
+        kept = ~np.any([np.isnan(column) for column in columns], axis=0)
+        columns = [column[kept] for column in columns]
     p, t = moments.n_features, moments.n_outputs
-    y = values[:, p] if t == 1 else values[:, p : p + t]
-    return LoadedRows(spec, moments, values[:, :p], y, None if spec.weight is None else values[:, -1])
+    X = import_pyarrow().table(dict(zip(source.spec.features or (), columns[:p], strict=True)))
+    y = columns[p] if t == 1 else np.column_stack(columns[p : p + t])
+    return LoadedRows(moments, X, y, None if spec.weight is None else columns[-1])
 
 
 class _Again(io.RawIOBase):
