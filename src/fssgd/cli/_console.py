@@ -15,7 +15,7 @@ FLAGS = {"standardize=True": "standardising", "fit_intercept=True": "an intercep
 VALUES = {"float('inf')": "inf", "None": "none"}
 SETTING = re.compile(
     r"\b(?:(learning_rate|alpha|backend|on_missing|checkpoint)=('[^']*'|[\w+-]+(?:\.[\w+-]+)?)"
-    r"|(max_iter|tol)=(float\('inf'\)|None))"
+    r"|(max_iter|tol)=(float\('inf'\)|inf|None))"
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
@@ -103,7 +104,7 @@ def _open_stream(stream: BinaryIO, spec: TableSpec) -> RowSource:
     pa = import_pyarrow()
     import pyarrow.csv as csv
 
-    where = "standard input" if getattr(stream, "name", None) in ("<stdin>", 0) else "the stream"
+    where = "standard input" if stream is sys.stdin.buffer else "the stream"
     head = stream.read(HEAD) + stream.readline()
     with naming(where):
         fields = csv.open_csv(io.BytesIO(head)).schema
