@@ -8,6 +8,7 @@ from typing import Any
 
 from fssgd import Moments
 from fssgd.tables import TableSpec, read_table
+from fssgd.tables.rows import read_rows
 
 
 def sources(data: list[str]) -> Any:
@@ -25,6 +26,4 @@ def read_moments(table: Any, spec: TableSpec, checkpoint: Path | None = None, ev
         return read_table(table, spec, checkpoint=checkpoint, checkpoint_every=every)
     if checkpoint is not None:
         raise ValueError("--checkpoint is for files, which can be read again: leave it out for standard input.")
-    from fssgd.tables.rows import read_rows
-
     return read_rows(table, spec)

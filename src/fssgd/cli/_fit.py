@@ -29,6 +29,7 @@ from fssgd.cli._options import (
     Weight,
 )
 from fssgd.tables import TableSpec
+from fssgd.tables.rows import load_rows
 
 
 @reporting
@@ -83,8 +84,6 @@ def fit(
 
 def _fit_rows(model: LinearRegressorGD, table: Any, spec: TableSpec) -> Moments:
     """Fit with a backend that steps over rows, which it needs in memory."""
-    from fssgd.tables.rows import load_rows
-
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's own log would drown what is said here
     rows = load_rows(table, spec)
     model.fit(rows.X, rows.y, rows.weight)

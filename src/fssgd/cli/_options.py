@@ -52,5 +52,5 @@ Tol = Annotated[Any, typer.Option(parser=_tolerance, metavar="TOL", help="Tolera
 NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Let the line go through the origin.")]
 Alpha = Annotated[float, typer.Option(metavar="ALPHA", help="Ridge penalty.")]
 Accurate = Annotated[bool, typer.Option("--accurate", help="More digits, slower: carry a QR factor.")]
-Missing = Annotated[OnMissing, typer.Option("--on-missing", help="Values in a row.")]
+Missing = Annotated[OnMissing, typer.Option("--on-missing", help="Rows with missing values.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -14,6 +14,10 @@ from fssgd._atomic import write_atomically
 from fssgd.cli._console import reporting, writable
 from fssgd.cli._data import sources
 from fssgd.cli._options import Data
+from fssgd.tables import TableSpec
+from fssgd.tables.arrow import import_pyarrow
+from fssgd.tables.files import FORMATS
+from fssgd.tables.rows import open_rows
 
 
 @reporting
@@ -41,17 +45,12 @@ def predict(
     if out is None:
         _write(sys.stdout.buffer, model, names, table, parquet=False)
     else:
-        write_atomically(out, lambda handle: _write(handle, model, names, table, out.suffix.lower() in PARQUET))
-
-
-PARQUET = (".parquet", ".pq", ".parq")
+        write_atomically(
+            out, lambda handle: _write(handle, model, names, table, out.suffix.lower() in FORMATS["parquet"])
+        )
 
 
 def _write(handle: IO[bytes], model: LinearRegressorGD, names: list[str], table: Any, parquet: bool) -> None:
-    from fssgd.tables import TableSpec
-    from fssgd.tables.arrow import import_pyarrow
-    from fssgd.tables.rows import open_rows
-
     pa = import_pyarrow()
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
