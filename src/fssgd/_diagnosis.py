@@ -3,10 +3,6 @@
 The condition number of the raw descent is taken apart by taking its causes away one after the other:
 
     L / mu = (raw / centred) (centred / standardised) (standardised) = offset x scale x collinearity.
-
-A column is to blame for a factor of 10 or more: by its variance against the intercept's curvature, by
-(1 + (mean / standard deviation)^2)^2, which is what the offset of one column alone multiplies the condition number
-by, or by its variance inflation factor H_jj (H^-1)_jj after standardising.
 """
 
 from __future__ import annotations
@@ -15,18 +11,14 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from fssgd._findings import Blame, Diagnosis
+from fssgd._blame import columns_to_blame
+from fssgd._findings import Diagnosis
 from fssgd._moments import Moments
 from fssgd._path import GradientPath
 from fssgd._settings import Settings
 
-Array = npt.NDArray[np.float64]
-EPS = float(np.finfo(np.float64).eps)
 RESOLVED = 1e12  # condition number up to which second moments tell the small eigenvalues
-WORTH_BLAME = 10.0
-PARTNER = 0.5  # of the largest partial correlation
 
 
 def diagnose(
@@ -151,7 +143,7 @@ def _described(
         tol=float(tol),
         steps=path.steps_to(tol),
         best_steps=replace(path, learning_rate=best).steps_to(tol),
-        blame=(*_constant(path), *_scale(path, factors), *_offset(path, factors), *_collinearity(even)),
+        blame=columns_to_blame(path, even, factors),
         standardized=standardized,
         accurate=path.moments.accurate,
     )
@@ -164,78 +156,3 @@ def _condition(path: GradientPath, even: GradientPath) -> float:
 
 def _null_directions(path: GradientPath) -> int:
     return path.moments.n_features + path.settings.fit_intercept - int((path.eigenvalues > 0).sum())
-
-
-def _names(moments: Moments) -> list[str]:
-    names = moments.feature_names
-    return [f"x{j}" for j in range(moments.n_features)] if names is None else list(names)
-
-
-def _worst_first(names: list[str], reason: Any, values: Array, weights: Array) -> list[Blame]:
-    """One Blame for each column whose weight is worth it, heaviest first."""
-    order = [j for j in np.argsort(-weights, kind="stable") if weights[j] >= WORTH_BLAME]
-    return [Blame((names[j],), reason, float(values[j])) for j in order]
-
-
-def _constant(path: GradientPath) -> list[Blame]:
-    moments = path.moments
-    if not path.settings.fit_intercept:  # then a constant column is an intercept
-        return []
-    names = _names(moments)
-    return [Blame((names[j],), "constant", float(moments.mean_x[j])) for j in np.flatnonzero(moments.variance_x == 0)]
-
-
-def _scale(path: GradientPath, factors: dict[str, float]) -> list[Blame]:
-    """Columns whose curvature is far from the intercept's, or without one from the middle of the columns."""
-    moments, curvature = path.moments, path.moments.variance_x
-    if not path.settings.fit_intercept:
-        curvature = curvature + moments.mean_x**2
-    seen = curvature > 0
-    if factors["scale"] < WORTH_BLAME or not seen.any():
-        return []
-    middle = 1.0 if path.settings.fit_intercept else float(np.median(curvature[seen]))
-    apart = np.exp(np.abs(np.log(np.where(seen, curvature / middle, 1.0))))
-    return _worst_first(_names(moments), "scale", np.sqrt(curvature), apart)
-
-
-def _offset(path: GradientPath, factors: dict[str, float]) -> list[Blame]:
-    """Columns far from 0, where that matters: raw, or without an intercept to centre them by."""
-    moments, fit_intercept = path.moments, path.settings.fit_intercept
-    matters = factors["offset"] if fit_intercept else path.spectrum.condition_number
-    if matters < WORTH_BLAME or moments.n_features == 1 and not fit_intercept:
-        return []
-    spread = np.sqrt(moments.variance_x)
-    ratio = np.divide(moments.mean_x, spread, out=np.zeros_like(spread), where=spread > 0)
-    return _worst_first(_names(moments), "offset", ratio, (1.0 + ratio**2) ** 2)
-
-
-def _collinearity(path: GradientPath) -> list[Blame]:
-    """Columns of a standardised descent that others determine, each group of columns once."""
-    p, spectrum = path.moments.n_features, path.spectrum
-    if path.moments.n_samples <= p and not path.settings.alpha:  # then any column is determined by the others
-        return []
-    reached = spectrum.eigenvalues > 0
-    vectors, h = spectrum.vectors[:p, reached], spectrum.eigenvalues[reached]
-    null = np.eye(p) - vectors @ vectors.T  # projects on what is determined exactly
-    inverse = (vectors / h) @ vectors.T
-    moments = path.moments
-    empty = (moments.variance_x == 0) & (path.settings.fit_intercept | (moments.mean_x == 0))
-    exact = (null.diagonal() > np.sqrt(EPS)) & ~empty
-    inflation = np.where(exact, np.inf, inverse.diagonal() * ((vectors * h) @ vectors.T).diagonal())
-    inflation[empty] = 0.0
-    names, found, seen = _names(path.moments), [], set()
-    for j in np.argsort(-inflation, kind="stable"):
-        if inflation[j] < WORTH_BLAME:
-            break
-        shared = null if exact[j] else inverse
-        others = (exact if exact[j] else ~empty) & (np.arange(p) != j)
-        if not others.any():
-            continue
-        together = np.zeros(p)  # partial correlations, but for a factor of column j
-        together[others] = np.abs(shared[j, others]) / np.sqrt(shared.diagonal()[others])
-        partners = [i for i in np.argsort(-together, kind="stable") if together[i] >= PARTNER * together.max()]
-        group = frozenset([int(j), *map(int, partners)])
-        if group not in seen:
-            seen.add(group)
-            found.append(Blame((names[j], *(names[i] for i in partners)), "collinearity", float(inflation[j])))
-    return found

@@ -6,45 +6,14 @@ import html
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from fssgd._blame import LISTED, Blame, named
+
 PENALISED = 100.0  # condition number that a suggested penalty aims at
 FEW_STEPS, MANY_STEPS = 100, 1000
-LISTED = 8
-
-
-@dataclass(frozen=True)
-class Blame:
-    """Columns that slow a descent down, and why.
-
-    Parameters
-    ----------
-    columns : tuple of str
-        One column; for "collinearity" the most inflated one, then those that determine it, strongest first.
-    reason : {"constant", "scale", "offset", "collinearity"}
-    value : float
-        For "constant" the constant, for "scale" the standard deviation (without an intercept the root mean
-        square), for "offset" the mean divided by the standard deviation, for "collinearity" the variance
-        inflation factor of the first column, inf if it is determined exactly.
-    """
-
-    columns: tuple[str, ...]
-    reason: Literal["constant", "scale", "offset", "collinearity"]
-    value: float
-
-    def __str__(self) -> str:
-        first, others = repr(self.columns[0]), named(self.columns[1:])
-        if self.reason == "constant":
-            return f"{first} is constant: it is {self.value:.4g} in every row"
-        if self.reason == "scale":
-            return f"{first} is of another scale: it spreads by {self.value:.4g}"
-        if self.reason == "offset":
-            return f"{first} is far from 0: its mean is {abs(self.value):.4g} standard deviations away"
-        if self.value == np.inf:
-            return f"{first} is an exact linear combination of {others}"
-        return f"{first} is nearly a linear combination of {others}: variance inflation {self.value:.4g}"
 
 
 @dataclass(frozen=True)
@@ -281,14 +250,6 @@ def counted(steps: int | float) -> str:
     if steps == np.inf:
         return "never"
     return f"{steps:,}" if steps < 1e12 else f"{steps:.3g}"
-
-
-def named(columns: tuple[str, ...] | list[str]) -> str:
-    """Return the names as a list with "and", a long one cut short."""
-    names = [repr(name) for name in columns[:LISTED]]
-    if len(columns) > LISTED:
-        names.append(f"{len(columns) - LISTED} more")
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _plain(value: Any) -> Any:
