@@ -1,7 +1,9 @@
 """Linear regression by fixed-step-size gradient descent, on swappable backends that return the same iterate."""
 
+from fssgd._diagnosis import diagnose
 from fssgd._errors import DivergenceError
 from fssgd._estimator import LinearRegressorGD
+from fssgd._findings import Diagnosis
 from fssgd._moments import Moments
 from fssgd._path import GradientPath
 from fssgd.backends import Backend, available_backends, register_backend
@@ -10,10 +12,12 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "Backend",
+    "Diagnosis",
     "DivergenceError",
     "GradientPath",
     "LinearRegressorGD",
     "Moments",
     "available_backends",
+    "diagnose",
     "register_backend",
 ]

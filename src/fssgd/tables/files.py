@@ -6,8 +6,11 @@ import glob
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy.typing as npt
 
 from fssgd._moments import Moments
 from fssgd.tables._checkpoint import Checkpoint
@@ -18,32 +21,59 @@ from fssgd.tables.arrow import arrays_of, columns_of, import_pyarrow, scan_optio
 FORMATS = {"parquet": (".parquet", ".pq", ".parq"), "csv": (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")}
 
 
-def read_files(
-    table: Any, spec: TableSpec, progress: bool | None, *, checkpoint: Any = None, checkpoint_every: float = 30.0
-) -> Moments:
-    """Take files to their moments; a checkpoint that is there is gone on from."""
+@dataclass(frozen=True)
+class OpenFiles:
+    """Files whose columns are known to be there; ``schemas`` are the types to read those of each file as."""
+
+    paths: list[str]
+    files: list[Any]
+    schemas: list[Any]
+    spec: TableSpec
+    kind: str
+
+    @property
+    def where(self) -> str:
+        """What to call them in messages."""
+        first, last = self.paths[0], self.paths[-1]
+        return first if first == last else f"the {len(self.paths)} files {first} to {last}"
+
+    def batches(self, start: int = 0, skip: int = 0) -> Iterator[tuple[list[npt.NDArray[Any]], str, int]]:
+        """Yield columns, path and number from file ``start`` on, less its first ``skip`` rows."""
+        for index in range(start, len(self.files)):
+            with naming(self.paths[index]):
+                rows = skip if index == start else 0
+                for batch in _batches(self.files[index], self.schemas[index], self.spec, rows):
+                    yield arrays_of(batch), self.paths[index], index
+
+
+def open_files(table: Any, spec: TableSpec) -> OpenFiles:
+    """Find the files meant, choose the columns and check them in every file; see :func:`find_files`."""
     pa = import_pyarrow()
     paths, root = find_files(table)
     kind = _format_of(paths)
     reading = pa.dataset.CsvFileFormat() if kind == "csv" else pa.dataset.ParquetFileFormat()
-    with _naming(paths[0]):
+    with naming(paths[0]):
         partitioning = {} if root is None else {"partitioning": "hive", "partition_base_dir": root}
         files = list(pa.dataset.dataset(paths, format=reading, **partitioning).get_fragments())
     spec, schemas = _read_as(files, spec, kind)
-    where = paths[0] if len(paths) == 1 else f"the {len(paths)} files {paths[0]} to {paths[-1]}"
+    return OpenFiles(paths, files, schemas, spec, kind)
+
+
+def read_files(
+    table: Any, spec: TableSpec, progress: bool | None, *, checkpoint: Any = None, checkpoint_every: float = 30.0
+) -> Moments:
+    """Take files to their moments; a checkpoint that is there is gone on from."""
+    source = open_files(table, spec)
     state, saved, complete = None, None, False
     if checkpoint is not None:
-        saved = Checkpoint(
-            checkpoint, checkpoint_every, paths, spec, [one.to_string(show_schema_metadata=False) for one in schemas]
-        )
+        types = [one.to_string(show_schema_metadata=False) for one in source.schemas]
+        saved = Checkpoint(checkpoint, checkpoint_every, source.paths, source.spec, types)
         state, complete = saved.load()
-    total = None if kind == "csv" else sum(file.count_rows() for file in files)
-    with TablePass(spec, where, progress, total, state, saved.after_block if saved else None) as rows:
-        start, skip = (state.file, state.row) if state else (0, 0)
-        for index in range(len(files) if complete else start, len(files)):
-            with _naming(paths[index]):
-                for batch in _batches(files[index], schemas[index], spec, skip if index == start else 0):
-                    rows.add(arrays_of(batch), paths[index], index)
+    total = None if source.kind == "csv" else sum(file.count_rows() for file in source.files)
+    with TablePass(source.spec, source.where, progress, total, state, saved.after_block if saved else None) as rows:
+        start = len(source.files) if complete else state.file if state else 0
+        for arrays, path, index in source.batches(start, state.row if state else 0):
+            rows.add(arrays, path, index)
     moments = rows.moments()
     if saved is not None and not complete:
         saved.save(rows.state, complete=True)
@@ -111,7 +141,7 @@ def _read_as(files: list[Any], spec: TableSpec, kind: str) -> tuple[TableSpec, l
 
     schemas: list[Any] = []
     for file in files:
-        with _naming(file.path):
+        with naming(file.path):
             fields = list(file.physical_schema)
         named = {one.name: one for one in fields}
         keys = pa.dataset.get_partition_keys(file.partition_expression)
@@ -159,7 +189,8 @@ def _parquet_batches(file: Any, groups: list[int], spec: TableSpec) -> Iterator[
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
+def naming(path: str) -> Iterator[None]:
+    """Turn what pyarrow raises into a ValueError that names the file."""
     import pyarrow as pa
 
     try:

@@ -1,0 +1,6 @@
+"""``python -m fssgd`` is the command ``fssgd``."""
+
+from fssgd.cli import main
+
+if __name__ == "__main__":
+    main()

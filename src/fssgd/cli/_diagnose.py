@@ -1,0 +1,51 @@
+"""``fssgd diagnose``."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+import fssgd
+from fssgd.cli._console import in_options, reporting
+from fssgd.cli._data import read_moments, sources
+from fssgd.cli._options import (
+    Accurate,
+    Alpha,
+    Data,
+    Features,
+    Json,
+    LearningRate,
+    Missing,
+    NoIntercept,
+    OnMissing,
+    Target,
+    Tol,
+    Weight,
+)
+from fssgd.tables import TableSpec
+
+
+@reporting
+def diagnose(
+    data: Data,
+    target: Target,
+    features: Features = None,
+    weight: Weight = None,
+    learning_rate: LearningRate = "auto",
+    tol: Tol = "1e-8",
+    no_intercept: NoIntercept = False,
+    alpha: Alpha = 0.0,
+    accurate: Accurate = False,
+    on_missing: Missing = OnMissing.RAISE,
+    as_json: Json = False,
+) -> None:
+    """Say why gradient descent is slow on DATA.
+
+    DATA are Parquet or CSV files, folders, globs; - for CSV on standard input.
+
+    Example: fssgd diagnose homes.csv --target price
+    """
+    moments = read_moments(sources(data), TableSpec.of(target, features or None, weight, accurate, on_missing))
+    found = fssgd.diagnose(moments, learning_rate=learning_rate, tol=tol, fit_intercept=not no_intercept, alpha=alpha)
+    typer.echo(json.dumps(found.to_dict(), indent=1) if as_json else in_options(str(found)))
