@@ -1,5 +1,6 @@
 """Linear regression by fixed-step-size gradient descent, on swappable backends that return the same iterate."""
 
+from fssgd._display import CoefficientPathDisplay, DescentPathDisplay, LearningRateDisplay, LossCurveDisplay
 from fssgd._errors import DivergenceError
 from fssgd._estimator import LinearRegressorGD
 from fssgd._moments import Moments
@@ -10,9 +11,13 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "Backend",
+    "CoefficientPathDisplay",
+    "DescentPathDisplay",
     "DivergenceError",
     "GradientPath",
+    "LearningRateDisplay",
     "LinearRegressorGD",
+    "LossCurveDisplay",
     "Moments",
     "available_backends",
     "register_backend",

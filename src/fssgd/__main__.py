@@ -1,0 +1,5 @@
+"""``python -m fssgd`` is the command ``fssgd``."""
+
+from fssgd.cli import main
+
+main()
