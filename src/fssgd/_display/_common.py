@@ -45,6 +45,11 @@ def path_of(caller: str, estimator: Any) -> GradientPath:
     return path
 
 
+def stop_of(estimator: Any, max_iter: Any) -> Any:
+    """Return ``max_iter``, or by default the step a fit stopped at, but at least 1."""
+    return max_iter if max_iter is not None else (estimator.n_iter_ or 1)
+
+
 def last_step(path: GradientPath, max_iter: Any) -> int:
     """Check the last step to draw; None or inf is where the descent has settled."""
     if max_iter is None or max_iter == np.inf:

@@ -17,6 +17,7 @@ from fssgd._display._common import (
     set_step_axis,
     single_output,
     spread_steps,
+    stop_of,
 )
 from fssgd._path import GradientPath
 
@@ -97,7 +98,7 @@ class CoefficientPathDisplay:
         """
         path = path_of(cls.__name__, estimator)
         stop = estimator.n_iter_
-        display = cls._of(path, max_iter or stop or 1, scaled)
+        display = cls._of(path, stop_of(estimator, max_iter), scaled)
         display.n_iter = int(stop) if stop < display.steps[-1] else None
         return display.plot(ax, **kwargs)
 

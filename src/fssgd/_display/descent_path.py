@@ -18,6 +18,7 @@ from fssgd._display._common import (
     path_of,
     single_output,
     spread_steps,
+    stop_of,
 )
 from fssgd._path import GradientPath
 
@@ -109,7 +110,7 @@ class DescentPathDisplay:
         DescentPathDisplay
         """
         path = path_of(cls.__name__, estimator)
-        last = max_iter or estimator.n_iter_ or 1
+        last = stop_of(estimator, max_iter)
         return cls.from_path(path, max_iter=last, coordinates=coordinates, ax=ax, **kwargs)
 
     @classmethod
@@ -188,8 +189,9 @@ class DescentPathDisplay:
             top = np.ceil(2.0 * np.log10(max(float(self.excess_loss.max()), 1e-300))) / 2.0
             levels = 10.0 ** np.arange(top - DECADES, top + 0.25, 0.5)
         levels = np.asarray(levels, dtype=float)
+        shown = np.maximum(self.excess_loss, 0.5 * levels[0])  # 0 at the minimum, which has no logarithm
         self.contour_ = ax.contourf(
-            self.first, self.second, self.excess_loss, levels, norm=LogNorm(levels[0], levels[-1]), cmap="viridis",
+            self.first, self.second, shown, levels, norm=LogNorm(levels[0], levels[-1]), cmap="viridis",
             extend="both",
         )  # fmt: skip
         if colorbar:

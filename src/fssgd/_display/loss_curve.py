@@ -17,6 +17,7 @@ from fssgd._display._common import (
     path_of,
     set_step_axis,
     spread_steps,
+    stop_of,
 )
 from fssgd._path import GradientPath
 
@@ -106,22 +107,23 @@ class LossCurveDisplay:
         check_is_fitted(estimator)
         name = estimator.backend_ if name is None else name
         if hasattr(estimator, "moments_"):
-            last = estimator.n_iter_ if max_iter is None else max_iter
+            last = stop_of(estimator, max_iter)
             path = path_of(cls.__name__, estimator)
-            return cls.from_path(path, max_iter=last or 1, excess=excess, name=name, ax=ax, **kwargs)
+            return cls.from_path(path, max_iter=last, excess=excess, name=name, ax=ax, **kwargs)
         try:
             recorded = np.asarray(estimator.loss_curve_)
         except AttributeError as error:
             raise ValueError(
-                f"{cls.__name__} found no losses in this {type(estimator).__name__}: fit it again."
+                f"{cls.__name__} found no losses in this {type(estimator).__name__}, as one loaded from a file has "
+                "none: fit it again."
             ) from error
-        last = len(recorded) - 1 if max_iter is None else max_iter
-        if not 1 <= last < max(2, len(recorded)):
+        known = len(recorded) - 1
+        if max_iter is not None and max_iter not in range(1, known + 1):
             raise ValueError(
-                f"max_iter={max_iter} is not among the {len(recorded) - 1} steps that backend {estimator.backend_!r} "
-                "took: choose one of them, or fit with backend='spectral', which knows every step."
+                f"max_iter={max_iter} is not among the {known} steps that backend {estimator.backend_!r} took: choose "
+                "one of them, or fit with backend='spectral', which knows every step."
             )
-        steps = spread_steps(min(last, len(recorded) - 1))
+        steps = spread_steps(known if max_iter is None else max_iter)
         display = cls(steps=steps, loss=recorded[steps], name=name, penalised=estimator.alpha > 0)
         return display.plot(ax, excess=excess, **kwargs)
 

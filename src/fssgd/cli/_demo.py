@@ -154,9 +154,10 @@ def _verdict(raw: dict[str, Any], scaled: dict[str, Any]) -> str:
         "A call has its price, however little it has to do: a step by Session.run takes "
         f"{duration(session['seconds_per_step'])}, one of the loop {duration(script['seconds_per_step'])}. "
     )  # fmt: skip
+    scaled_loss, raw_loss = (report["exact"]["loss"] for report in (scaled, raw))
     return (
         f"{price}The closed form needs one call for all {raw['n_steps']:,} steps: {duration(jump['seconds'])} instead "
-        f"of {duration(script['seconds'])}.\nScaling does better with a thousandth of the steps: {scaled['n_steps']} on "
-        f"the standardised feature end at a loss of {scaled['exact']['loss']:.4f}, {raw['n_steps']:,} on the raw one "
-        f"at {raw['exact']['loss']:.4f}."
+        f"of {duration(script['seconds'])}.\nScaling does better with a thousandth of the steps: {scaled['n_steps']} "
+        f"on the standardised feature end at a loss of {scaled_loss:.4f}, {raw['n_steps']:,} on the raw one at "
+        f"{raw_loss:.4f}."
     )

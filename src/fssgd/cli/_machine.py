@@ -19,6 +19,7 @@ def describe_machine() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "gpus": _gpus(),
+        "load_average": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "python": platform.python_version(),
         **{name: _version(name) for name in PACKAGES},
     }
@@ -28,6 +29,8 @@ def machine_line(machine: dict[str, Any]) -> str:
     """Return the same in one line."""
     versions = [f"{name} {machine[name]}" for name in ("python", *PACKAGES) if machine[name]]
     hardware = [f"{machine['processor']}, {machine['cores']} cores", *machine["gpus"], machine["system"]]
+    if machine["load_average"] is not None:
+        hardware.append(f"load average {machine['load_average']}")
     return "; ".join([*hardware, ", ".join(versions)])
 
 

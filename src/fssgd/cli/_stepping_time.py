@@ -51,7 +51,7 @@ class LinearCost:
 def measure(names: Sequence[str], n_samples: int, dtype: npt.DTypeLike, n_repeats: int) -> list[StepTime]:
     """Time a step of each backend on the question's data, in turns, so that a drifting machine is fair to all.
 
-    A measurement is the time of k steps less that of one, over k - 1, which leaves out what a call costs once.
+    A measurement is the time of k steps less the least that one took, over k - 1: what a call costs once is left out.
 
     Parameters
     ----------
@@ -78,13 +78,17 @@ def measure(names: Sequence[str], n_samples: int, dtype: npt.DTypeLike, n_repeat
     whole = {name: _is_closed_form(name) for name in names}
     n_steps = {name: 1 if whole[name] else _calibrated(runs[name]) for name in names}
     samples: dict[str, list[float]] = {name: [] for name in names}
+    once = dict.fromkeys(names, np.inf)
     for _ in range(n_repeats):
         for name, run in runs.items():
-            k = n_steps[name]
-            samples[name].append(run(1) if whole[name] else (run(k) - run(1)) / (k - 1))
+            once[name] = min(once[name], run(1))
+            samples[name].append(run(n_steps[name]))
     results = []
     for name in names:
-        lower, median, upper = (float(q) for q in np.percentile(samples[name], [25, 50, 75]))
+        seconds = np.array(samples[name])
+        if not whole[name]:
+            seconds = (seconds - once[name]) / (n_steps[name] - 1)
+        lower, median, upper = (float(q) for q in np.percentile(seconds, [25, 50, 75]))
         unit = "fit" if whole[name] else "step"
         results.append(StepTime(name, n_samples, unit, median, lower, upper, n_steps[name], n_repeats, warm_up[name]))
     return results
