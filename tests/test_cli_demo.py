@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -91,7 +92,6 @@ def test_every_descent_is_where_exact_arithmetic_puts_it(demonstration):
 def test_times_belong_together(demonstration):
     for experiment in demonstration[2]["experiments"]:
         script = experiment["runs"][0]
-        assert script["n_steps"] == experiment["n_steps"]
         for found in experiment["runs"]:
             assert found["n_steps"] == experiment["n_steps"] or found["n_steps"] % 1_000 == 0
             assert found["seconds_per_step"] == pytest.approx(found["seconds"] / found["n_steps"])
@@ -152,7 +152,8 @@ def test_a_folder_that_cannot_be_made_is_said_to_be_one(tmp_path):
 def test_the_loop_takes_the_question_s_steps(standardize):
     right = seed("answer2_standardized_1e2_steps" if standardize else "question_1e3_steps")
     found = question_loop(*question_data(), right["learning_rate"], right["max_iter"], standardize)
-    assert found == pytest.approx((right["coef"], right["intercept"], right["loss"]), rel=1e-12)
+    assert found[:3] == pytest.approx((right["coef"], right["intercept"], right["loss"]), rel=1e-12)
+    assert found[3] == right["max_iter"]
 
 
 def test_the_data_are_the_question_s(question):
@@ -162,9 +163,10 @@ def test_the_data_are_the_question_s(question):
     assert [part.dtype for part in question_data(10, np.float32)] == [np.float32] * 2
 
 
-def test_what_takes_too_long_is_stopped_and_says_where():
+@pytest.mark.parametrize("descent", [loop_descent, partial(backend_descent, "numpy")])
+def test_what_takes_too_long_is_stopped_and_says_where(descent):
     """A budget that is over before it begins: one report, 1,000 steps, and the iterate they lead to."""
-    descend = backend_descent("numpy", *question_data(), learning_rate=1e-4, standardize=False)
+    descend = descent(*question_data(), learning_rate=1e-4, standardize=False)
     timing = time_descent("numpy", descend, 100_000, budget=-1.0, at_least=0.0)
     right = seed("question_1e3_steps")
     assert timing.found.n_iter == 1_000
@@ -187,7 +189,7 @@ def test_a_first_run_that_is_short_is_followed_by_another():
         return loop_descent(*question_data(10), 1e-4, False)(n_steps, report)
 
     timing = time_descent("loop", descend, 50, budget=1.0, at_least=0.0)
-    assert taken == [1, 50, 50]
+    assert taken == [50, 50, 50]
     assert timing.found.n_iter == 50
     assert timing.seconds > 0
 

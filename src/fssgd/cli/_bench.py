@@ -146,14 +146,15 @@ def _times_table(rows: Sequence[int], series: dict[str, list[StepTime]], dtype: 
     table = _new_table(f"Time of a step, {dtype}: median, ± half the range between the quartiles")
     table.add_column("rows", justify="right", no_wrap=True)
     for name, times in series.items():
-        table.add_column(name if times[0].unit == "step" else f"{name}, a fit", justify="right", no_wrap=True)
+        unit = "" if times[0].unit == "step" else "\na fit"
+        table.add_column(name.replace(" ", "\n") + unit, justify="right", no_wrap=True)
     for i, n in enumerate(rows):
         table.add_row(f"{n:,}", *(_spread(times[i]) for times in series.values()))
     return table
 
 
 def _spread(time: StepTime) -> str:
-    return f"{duration(time.median)} ±{(time.upper_quartile - time.lower_quartile) / 2 / time.median:.0%}"
+    return f" {duration(time.median)} ±{(time.upper_quartile - time.lower_quartile) / 2 / time.median:.0%}"
 
 
 def _costs_table(costs: list[LinearCost], series: dict[str, list[StepTime]]) -> Any:
@@ -172,7 +173,7 @@ def _new_table(title: str) -> Any:
     from rich import box
     from rich.table import Table
 
-    return Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left")
+    return Table(title=title, box=box.SIMPLE_HEAD, padding=0, title_justify="left")
 
 
 def _draw(rows: Sequence[int], series: dict[str, list[StepTime]], costs: list[LinearCost], file: Path) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 from fssgd._estimator import LinearRegressorGD
 from fssgd._problem import Monitor, Problem, Solution
 from fssgd.backends import Backend, get_backend
-from fssgd.cli._question import Array, question_loop
+from fssgd.cli._question import STEPS_A_REPORT, Array, question_loop
 
-MOST_REPORTS, STEPS_A_REPORT = 100, 1_000
+MOST_REPORTS = 100
 AGAIN = 1.5  # seconds a first run may take and be followed by a second
 Report = Callable[[int], bool]
 """Is told the number of steps taken so far, and returns whether to stop there."""
@@ -40,7 +40,7 @@ class Timing(NamedTuple):
 
     found: Iterate
     seconds: float  # of the fastest run
-    startup_seconds: float  # importing, tracing and compiling, before or during the first run
+    startup_seconds: float  # of a first call up to its first report, with what it imports, traces and compiles
 
 
 def backend_descent(backend: str, x: Array, y: Array, learning_rate: float, standardize: bool) -> Descend:
@@ -56,10 +56,10 @@ def backend_descent(backend: str, x: Array, y: Array, learning_rate: float, stan
 
 
 def loop_descent(x: Array, y: Array, learning_rate: float, standardize: bool) -> Descend:
-    """Descend by the question's own loop, which reports nothing on its way and takes all of its steps."""
+    """Descend by the question's own loop."""
 
     def descend(n_steps: int, report: Report) -> Iterate:
-        return Iterate(*question_loop(x, y, learning_rate, n_steps, standardize), n_steps)
+        return Iterate(*question_loop(x, y, learning_rate, n_steps, standardize, report))
 
     return descend
 
@@ -74,15 +74,15 @@ def time_descent(name: str, descend: Descend, n_steps: int, *, budget: float, at
     descend : callable
     n_steps : int
     budget : float
-        Seconds after which a descent that reports is stopped where it is.
+        Seconds after which a descent is stopped at its next report.
     at_least : float
-        Seconds to spend on repetitions: the first run may have something to compile.
+        Seconds to spend on repetitions.
 
     Returns
     -------
     Timing
     """
-    startup, _ = _run(descend, 1, lambda k: False)
+    startup, _ = _run(descend, n_steps, lambda k: True)  # up to the first report, so that all is compiled
     with progress(name, n_steps) as show:
         deadline = time.perf_counter() + budget
 
@@ -95,7 +95,7 @@ def time_descent(name: str, descend: Descend, n_steps: int, *, budget: float, at
     while sum(runs) < at_least or (len(runs) == 1 and seconds < AGAIN):
         seconds, found = _run(descend, found.n_iter, lambda k: False)
         runs.append(seconds)
-    return Timing(found, min(runs), startup + runs[0] - min(runs))
+    return Timing(found, min(runs), startup)
 
 
 def _run(descend: Descend, n_steps: int, report: Report) -> tuple[float, Iterate]:
