@@ -382,6 +382,21 @@ def test_a_step_is_what_more_steps_take_longer(monkeypatch):
     assert time == StepTime("numpy", 10, "step", 2.0, 2.0, 2.0, 2, 3, time.warm_up_seconds)
 
 
+def test_a_disturbance_does_not_pass_for_many_steps(monkeypatch):
+    """A step takes 5 us, but the first call of two steps is held up for a second."""
+    calls = []
+
+    def run(k):
+        calls.append(k)
+        return 1.0 if len(calls) == 4 else 5e-6 * k
+
+    assert _stepping_time._calibrated(run) == 4_096  # 0.02 s are 4,001 steps
+    monkeypatch.setattr(_stepping_time, "_prepared", lambda name, x, y: lambda k: 5.0)
+    monkeypatch.setattr(_stepping_time, "MOST_STEPS", 8)
+    with pytest.raises(ValueError, match="8 steps of numpy on 10 rows took no longer than one: .* too busy"):
+        measure(["numpy"], 10, "float64", 3)
+
+
 # odds and ends
 
 

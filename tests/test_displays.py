@@ -146,7 +146,7 @@ def test_the_excess_loss_is_what_is_above_the_minimum(raw, standardised):
     x, y = display.line_.get_data()
     assert y[x == 1_000] == pytest.approx(seed("question_1e3_steps")["loss"] - least, rel=1e-10)
     assert y[-1] == pytest.approx(seed("question_1e5_steps")["loss"] - least, rel=1e-7)
-    assert display.ax_.get_ylabel() == "mean squared error above its minimum (squared units of y)"
+    assert display.ax_.get_ylabel() == "mean squared error\nabove its minimum (squared units of y)"
     second = LossCurveDisplay.from_path(standardised, max_iter=200, excess=True, name="scaled", ax=display.ax_)
     assert legend_of(display.ax_) == ["raw", "scaled"]
     assert second.line_.get_color() != display.line_.get_color()
@@ -386,7 +386,7 @@ def test_lines_are_the_coefficients_at_each_step():
     ends = np.abs(model.coef_ * WIDE.std(axis=0))
     assert legend_of(display.ax_) == [f"x{j}" for j in np.argsort(-ends)]
     assert display.ax_.get_xscale() == "symlog"
-    assert display.ax_.get_ylabel() == "coefficient (units of y per standard deviation of the feature)"
+    assert display.ax_.get_ylabel() == "coefficient\n(units of y per standard deviation of the feature)"
     assert display.stop_ is None
 
 
@@ -394,7 +394,7 @@ def test_coefficients_in_the_units_of_the_features_and_where_the_fit_stopped():
     model = LinearRegressorGD(learning_rate=0.1).fit(WIDE, TARGET)
     display = CoefficientPathDisplay.from_estimator(model, max_iter=10_000, scaled=False)
     assert_allclose([line.get_ydata()[-1] for line in display.lines_], model.path_.coef(np.inf), rtol=1e-10)
-    assert display.ax_.get_ylabel() == "coefficient (units of y per unit of the feature)"
+    assert display.ax_.get_ylabel() == "coefficient\n(units of y per unit of the feature)"
     assert display.stop_.get_xdata()[0] == model.n_iter_
     assert legend_of(display.ax_)[-1] == f"stopped, k = {model.n_iter_}"
 

@@ -168,7 +168,7 @@ class CoefficientPathDisplay:
         if self.n_iter is not None:
             self.stop_ = ax.axvline(self.n_iter, color="0.3", linestyle=":", label=f"stopped, k = {self.n_iter:,}")
         set_step_axis(ax)
-        ax.set_ylabel(f"coefficient (units of y per {'standard deviation' if self.scaled else 'unit'} of the feature)")
+        ax.set_ylabel(f"coefficient\n(units of y per {'standard deviation' if self.scaled else 'unit'} of the feature)")
         order = [self.lines_[j] for j in largest] + ([] if self.stop_ is None else [self.stop_])
         title = None if n_features <= MOST_NAMES else f"largest {MOST_NAMES} of {n_features}"
         ax.legend(handles=order, title=title, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)

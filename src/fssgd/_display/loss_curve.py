@@ -198,7 +198,7 @@ class LossCurveDisplay:
         if (values > 0).any():
             ax.set_yscale("log", nonpositive="clip")
         if excess:
-            label = label.replace(" (", " above its minimum (")
+            label = label.replace(" (", "\nabove its minimum (")
         ax.set_ylabel(label)
         if name is not None:
             ax.legend()

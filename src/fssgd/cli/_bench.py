@@ -144,23 +144,23 @@ def _crossover_line(found: dict[str, Any], largest: int) -> str:
 
 def _times_table(rows: Sequence[int], series: dict[str, list[StepTime]], dtype: str) -> Any:
     table = _new_table(f"Time of a step, {dtype}: median, ± half the range between the quartiles")
-    table.add_column("rows", justify="right", no_wrap=True)
+    table.add_column("rows", justify="right")
     for name, times in series.items():
         unit = "" if times[0].unit == "step" else "\na fit"
-        table.add_column(name.replace(" ", "\n") + unit, justify="right", no_wrap=True)
+        table.add_column(name.replace(" ", "\n") + unit, justify="right")
     for i, n in enumerate(rows):
         table.add_row(f"{n:,}", *(_spread(times[i]) for times in series.values()))
     return table
 
 
 def _spread(time: StepTime) -> str:
-    return f" {duration(time.median)} ±{(time.upper_quartile - time.lower_quartile) / 2 / time.median:.0%}"
+    return f"{duration(time.median)} ±{(time.upper_quartile - time.lower_quartile) / 2 / time.median:.0%}"
 
 
 def _costs_table(costs: list[LinearCost], series: dict[str, list[StepTime]]) -> Any:
     table = _new_table("Fitted as overhead + cost a row")
     for title in ("", "overhead", "a row", "worst misfit", "warm-up"):
-        table.add_column(title, justify="right" if title else "left", no_wrap=True)
+        table.add_column(title, justify="right" if title else "left")
     for cost in costs:
         warm_up = max(time.warm_up_seconds for time in series[cost.backend])
         table.add_row(

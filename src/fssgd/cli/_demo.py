@@ -124,7 +124,7 @@ def _table(experiment: Experiment, runs: list[dict[str, Any]], missing: dict[str
 
     table = Table(title=experiment.title.capitalize(), box=box.SIMPLE_HEAD, padding=0, title_justify="left")
     for name in ("", "W", "b", "loss", "error", "time", "a step", "than the loop"):
-        table.add_column(name, no_wrap=True, justify="right" if name else "left")
+        table.add_column(name, justify="right" if name else "left")
     for run in runs:
         cut = "" if run["n_steps"] == experiment.n_steps else f"\n  {run['n_steps']:,} steps"
         table.add_row(

@@ -47,7 +47,6 @@ def draw_losses(paths: Mapping[str, tuple[GradientPath, int]], file: Path) -> di
     for title, (path, last) in paths.items():
         display = LossCurveDisplay.from_path(path, max_iter=last, excess=True, name=title, ax=ax)
         drawn[title] = {"step": display.steps, "loss": display.loss, "excess_loss": display.excess_loss}
-    ax.set_ylabel("mean squared error\nabove its minimum (squared units of y)")
     ax.set_title("What is still to be gained, down to what float64 resolves", loc="left")
     ax.legend(loc="center right")
     ax.grid(alpha=0.3)

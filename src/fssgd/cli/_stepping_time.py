@@ -67,6 +67,11 @@ def measure(names: Sequence[str], n_samples: int, dtype: npt.DTypeLike, n_repeat
     Returns
     -------
     list of StepTime
+
+    Raises
+    ------
+    ValueError
+        If other work on the machine drowns the time of the steps.
     """
     x, y = question_data(n_samples, dtype)
     runs, warm_up = {}, {}
@@ -89,6 +94,11 @@ def measure(names: Sequence[str], n_samples: int, dtype: npt.DTypeLike, n_repeat
         if not whole[name]:
             seconds = (seconds - once[name]) / (n_steps[name] - 1)
         lower, median, upper = (float(q) for q in np.percentile(seconds, [25, 50, 75]))
+        if not median > 0:
+            raise ValueError(
+                f"{n_steps[name]:,} steps of {name} on {n_samples:,} rows took no longer than one: the machine is too "
+                "busy to time them. Try again later, or with more --repeats."
+            )
         unit = "fit" if whole[name] else "step"
         results.append(StepTime(name, n_samples, unit, median, lower, upper, n_steps[name], n_repeats, warm_up[name]))
     return results
@@ -167,9 +177,9 @@ def _timed(take: Callable[[int], Any]) -> Run:
 
 
 def _calibrated(run: Run) -> int:
-    """Return the number of steps that lasts long enough."""
-    once, k = min(run(1), run(1)), 2
-    while k < MOST_STEPS and run(k) - once < TARGET:
+    """Return the number of steps that lasts long enough, three times in a row: anything may come in between once."""
+    once, k = min(run(1) for _ in range(3)), 2
+    while k < MOST_STEPS and not all(run(k) - once >= TARGET for _ in range(3)):
         k *= 2
     return k
 
