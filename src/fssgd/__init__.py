@@ -1,6 +1,7 @@
 """Linear regression by fixed-step-size gradient descent, on swappable backends that return the same iterate."""
 
 from fssgd._diagnosis import diagnose
+from fssgd._display import CoefficientPathDisplay, DescentPathDisplay, LearningRateDisplay, LossCurveDisplay
 from fssgd._errors import DivergenceError
 from fssgd._estimator import LinearRegressorGD
 from fssgd._findings import Diagnosis
@@ -12,10 +13,14 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "Backend",
+    "CoefficientPathDisplay",
+    "DescentPathDisplay",
     "Diagnosis",
     "DivergenceError",
     "GradientPath",
+    "LearningRateDisplay",
     "LinearRegressorGD",
+    "LossCurveDisplay",
     "Moments",
     "available_backends",
     "diagnose",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from scipy.linalg import LinAlgWarning
 
 FLAGS = {"standardize=True": "standardising", "fit_intercept=True": "an intercept", "accurate=True": "--accurate"}
 VALUES = {"float('inf')": "inf", "None": "none"}
@@ -26,7 +27,8 @@ def reporting(function: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, **options: Any) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            warnings.simplefilter("always", UserWarning)
+            for shown in (UserWarning, LinAlgWarning):
+                warnings.simplefilter("always", shown)
             warnings.showwarning = lambda message, *_, **__: _say(f"Warning: {message}")
             try:
                 function(*args, **options)
