@@ -4,6 +4,7 @@ from fssgd._errors import DivergenceError
 from fssgd._estimator import LinearRegressorGD
 from fssgd._moments import Moments
 from fssgd._path import GradientPath
+from fssgd._selection import LinearRegressorGDCV
 from fssgd.backends import Backend, available_backends, register_backend
 
 __version__ = "0.1.0.dev0"
@@ -13,6 +14,7 @@ __all__ = [
     "DivergenceError",
     "GradientPath",
     "LinearRegressorGD",
+    "LinearRegressorGDCV",
     "Moments",
     "available_backends",
     "register_backend",

@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, Options, StrOptions, validate_parameter_constraints
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from fssgd._callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
 from fssgd._errors import convergence_message, divergence_error
@@ -279,35 +278,6 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             moments = self.moments_ + moments
         dtype = np.result_type(X.dtype, self.coef_.dtype) if started else X.dtype
         return self._fit_moments(moments, y.ndim == 1, dtype)
-
-    def _validate_params(self) -> None:
-        """As BaseEstimator's, but for its look at the signature, which would be a tenth of a small fit."""
-        values = {name: getattr(self, name) for name in self._parameter_constraints}
-        validate_parameter_constraints(self._parameter_constraints, values, caller_name=type(self).__name__)
-
-    def _settings(self) -> Settings:
-        rate = self.learning_rate if self.learning_rate == "auto" else float(self.learning_rate)
-        return Settings(rate, bool(self.standardize), bool(self.fit_intercept), float(self.alpha))
-
-    def _validated(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, Any, Array | None]:
-        """Check all but finiteness, which is read off the sums."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            multi_output=True,
-            y_numeric=True,
-            reset=reset,
-        )
-        if y.dtype.kind not in "fiub":
-            raise ValueError(f"y has dtype {y.dtype}: expected numbers.")
-        y = y if y.dtype in (np.float64, np.float32) else y.astype(np.float64)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return X, y, sample_weight
 
     def _chosen_backend(self, X: Any) -> Backend:
         name = self.backend

@@ -28,6 +28,7 @@ from fssgd._spectrum import Spectrum, decompose
 
 Array = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
+ACCURACY = 1e-10
 CHUNK = 1 << 20  # powers held at a time while many k are asked for
 
 Locate = Callable[[Scaling, Array], Array]
@@ -212,6 +213,13 @@ class GradientPath:
         """Whether iterate k is the limit, to rounding."""
         return self.stable and self.excess_loss.at(k) <= EPS**2 * self.excess_loss.at(0)
 
+    def is_uncertain_at(self, k: int | float) -> bool:
+        """Whether the rounding of a scatter matrix may show in iterate k: ``eps min(eta k L, cond(H)) > 1e-10``."""
+        bound = ACCURACY / EPS
+        if self.spectrum.accurate or not self.learning_rate * self.spectrum.largest * as_float(k) > bound:
+            return False
+        return bool((self.eigenvalues == 0).any() or self.spectrum.condition_number > bound)
+
     def coef(self, k: Any) -> Any:
         """Coefficients in the user's units after k steps.
 
@@ -385,7 +393,8 @@ class GradientPath:
         Where the data has variance s along a direction, ridge keeps ``s / (s + alpha)`` of the least-squares solution
         and k small steps keep ``1 - exp(-2 eta k s)``. The two agree for small and for large s and differ by at most
         0.21 between, so the estimators are close but not the same: in the limit of small steps the risk of the
-        descent is at most 1.69 times that of this ridge [1]_. Ridge leaves the intercept alone, the descent fits it step by step.
+        descent is at most 1.69 times that of this ridge [1]_. Ridge leaves the intercept
+        alone, the descent fits it step by step.
 
         References
         ----------

@@ -6,16 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from fssgd._decay import as_float, first_integer
+from fssgd._decay import first_integer
 from fssgd._moments import Moments
 from fssgd._path import GradientPath
 from fssgd._problem import Array, Monitor, Problem, Solution, Status
 from fssgd._refine import refined_limit
 from fssgd._spectrum import decompose
 from fssgd.backends._base import Backend
-
-EPS = float(np.finfo(np.float64).eps)
-ACCURACY = 1e-10
 
 
 class Spectral(Backend):
@@ -38,7 +35,7 @@ class Spectral(Backend):
             )
         path = problem.path
         k, status = stopping_step(problem, path)
-        if problem.rows is not None and _is_uncertain(path, k):
+        if problem.rows is not None and path.is_uncertain_at(k):
             path = _read_again(problem, path)
             k, status = stopping_step(problem, path)
         theta: Array = path.position(k)
@@ -74,14 +71,6 @@ def _first_rise(problem: Problem, path: GradientPath) -> int | float:
         return not (np.isfinite(loss) and loss <= problem.highest_loss(lowest, path.position(k)))
 
     return first_integer(risen, int(turn))
-
-
-def _is_uncertain(path: GradientPath, k: int | float) -> bool:
-    """Whether the rounding of the scatter matrix may show in iterate k."""
-    bound = ACCURACY / EPS
-    if path.spectrum.accurate or not path.learning_rate * path.spectrum.largest * as_float(k) > bound:
-        return False
-    return bool((path.eigenvalues == 0).any() or path.spectrum.condition_number > bound)
 
 
 def _read_again(problem: Problem, path: GradientPath) -> GradientPath:
