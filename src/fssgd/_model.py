@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from fssgd._path import GradientPath
 from fssgd._persistence import ARRAYS, read_model, write_model
 from fssgd._settings import Settings
+from fssgd._summary import Summary, summarise
 
 Array = npt.NDArray[np.float64]
 CURVE_LIMIT = 10**6
@@ -91,6 +92,47 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
             path = GradientPath.of(self.moments_, settings, start=lambda *_: theta, single=self.coef_.ndim == 1)
             self._path = path
         return path
+
+    @after_closed_form
+    def summary(self, level: float = 0.95) -> Summary:
+        """Standard errors, t and p values and confidence intervals of the coefficients, after ``n_iter_`` steps.
+
+        Parameters
+        ----------
+        level : float in (0, 1), default=0.95
+            Of the confidence intervals.
+
+        Returns
+        -------
+        Summary
+            Prints as a table; its attributes are the numbers.
+
+        Raises
+        ------
+        ValueError
+            After a fit by a stepping backend, which keeps no moments; if the fit uses up all degrees of freedom; or if
+            ``level`` is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fssgd import LinearRegressorGD
+        >>> x = np.arange(6.0)[:, None]
+        >>> model = LinearRegressorGD(max_iter=np.inf, tol=None).fit(x, [1.0, 3.1, 4.9, 7.2, 8.8, 11.0])
+        >>> print(model.summary())
+        Least squares by gradient descent: the limit of step size 0.5
+        rows                           6    degrees of freedom             2
+        sigma                   0.153994    residual                       4
+        R-squared               0.998623    penalty                        0
+        <BLANKLINE>
+                         coef     std err           t       P>|t|      [0.025      0.975]
+        ---------------------------------------------------------------------------------
+        intercept      1.0429     0.11145      9.3569       0.001     0.73341      1.3523
+        x0             1.9829    0.036812      53.865       0.000      1.8807      2.0851
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return summarise(self.path_, self.n_iter_, self.coef_, self.intercept_, names, level)
 
     def to_sklearn(self) -> LinearRegression:
         """Return a plain scikit-learn LinearRegression that predicts the same.

@@ -293,9 +293,9 @@ class LinearRegressorGDCV(LinearModel):
         n_iter = first_within(score, last, lowest_ratio(score, last))
         if n_iter is None:
             raise ValueError(
-                f"Generalised cross-validation cannot choose: with n_samples={path.moments.n_samples} rows, already the "
-                "first step fits all of them exactly, and leaves no residual to judge by. Use a smaller learning_rate, "
-                "more rows, or another criterion."
+                f"Generalised cross-validation cannot choose: with n_samples={path.moments.n_samples} rows, already "
+                "the first step fits all of them exactly, and leaves no residual to judge by. Use a smaller "
+                "learning_rate, more rows, or another criterion."
             )
         return n_iter, float(path.gcv(n_iter))
 

@@ -64,25 +64,24 @@ class Smoother:
         seen = self.spectrum.eigenvalues > 0
         return float(self.n_samples - int(seen.sum()) + (1.0 - self.fitted_shares)[seen].sum())
 
-    def unit_covariance(self, k: float, odd: bool, unscale: Array, alpha: float, n_features: int) -> Array:
-        """Return the covariance of ``unscale @ theta_k``, in units of sigma^2.
+    def spread(self, k: float, odd: bool, vectors: Array, penalty: Array | None) -> Array:
+        """Return G with ``sigma^2 G G'`` the covariance of what ``vectors`` makes of theta_k.
 
         Parameters
         ----------
         k, odd : float, bool
             The step, and whether it is odd.
-        unscale : ndarray of shape (n, n_parameters)
-        alpha, n_features : float, int
-            The penalty in H, on the first ``n_features`` parameters.
+        vectors : ndarray of shape (n, n_modes)
+            A linear function of the eigenvectors: they themselves for theta_k, unscaled for coefficients.
+        penalty : ndarray of shape (n_modes, n_modes) or None
+            ``V' (H - M) V``, if there is one.
 
         Returns
         -------
-        ndarray of shape (n, n)
+        ndarray of shape (n, n_modes)
         """
-        spread = (unscale @ self.spectrum.vectors) * self.filter.reached(k, odd)
-        if not alpha:  # V' M V is diag(h): the diagonal of the product is a sum of squares
-            spread = spread * np.sqrt(2.0 * self.spectrum.eigenvalues / self.n_samples)
-            return np.asarray(spread @ spread.T)
-        weights = self.spectrum.vectors[:n_features]
-        data = np.diag(self.spectrum.eigenvalues) - 2.0 * alpha * (weights.T @ weights)
-        return np.asarray(spread @ data @ spread.T * (2.0 / self.n_samples))
+        moved, h = vectors * self.filter.reached(k, odd), self.spectrum.eigenvalues
+        if penalty is None:  # V' M V is diagonal
+            return np.asarray(moved * np.sqrt(2.0 * h / self.n_samples))
+        data, turned = np.linalg.eigh(np.diag(h) - penalty)
+        return np.asarray(moved @ turned * np.sqrt(2.0 * np.maximum(data, 0.0) / self.n_samples))
