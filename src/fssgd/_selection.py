@@ -113,13 +113,13 @@ class LinearRegressorGDCV(LinearModel):
     >>> import numpy as np
     >>> from fssgd import LinearRegressorGDCV
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(40, 30)) * np.logspace(0, -2, 30)
-    >>> y = X[:, 0] + X[:, 1] + rng.normal(size=40)
+    >>> X = rng.normal(size=(100, 30)) @ np.diag(np.logspace(0, -2, 30))
+    >>> y = X.sum(axis=1) + rng.normal(size=100)
     >>> LinearRegressorGDCV(standardize=False).fit(X, y).n_iter_
-    8
+    52
     >>> model = LinearRegressorGDCV(standardize=False, cv=5).fit(X, y)
-    >>> model.n_iter_, model.cv_mse_at([1, model.n_iter_, 1000]).round(3)
-    (3, array([2.028, 1.335, 1.902]))
+    >>> model.n_iter_, model.cv_mse_at([1, 54, 10_000]).round(3)
+    (54, array([2.852, 1.537, 2.263]))
     """
 
     _parameter_constraints: dict[str, Any] = {
