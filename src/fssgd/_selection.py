@@ -214,6 +214,8 @@ class LinearRegressorGDCV(LinearModel):
             n_iter, score = self._lowest_error(self._fold_errors)
         self._take_steps(n_iter, survey, X.dtype, y.ndim == 1)
         self.best_score_ = score
+        if criterion == "discrepancy":
+            self._warn_above_noise()
         return self
 
     def cv_mse_at(self, k: Any) -> Any:
@@ -300,20 +302,24 @@ class LinearRegressorGDCV(LinearModel):
         return n_iter, float(path.gcv(n_iter))
 
     def _first_at_noise(self, path: GradientPath) -> tuple[int, float]:
-        assert self.noise is not None
         curve = MeanError([ErrorCurve.of(path, path.moments, int(self.max_iter))])
-        last, level = self._last(curve.reach), path.moments.n_outputs * float(self.noise) ** 2
-        found = first_within(curve, last, level)
-        n_iter = last if found is None else found
-        reached = float(path.squared_errors(*as_steps(n_iter)).sum())
-        if found is None:
+        last = self._last(curve.reach)
+        n_iter = first_within(curve, last, self._noise_level(path.moments.n_outputs)) or last
+        return n_iter, float(path.squared_errors(*as_steps(n_iter)).sum())
+
+    def _noise_level(self, n_outputs: int) -> float:
+        assert self.noise is not None
+        return n_outputs * float(self.noise) ** 2
+
+    def _warn_above_noise(self) -> None:
+        level = self._noise_level(self.moments_.n_outputs)
+        if self.best_score_ > level * (1.0 + 1e-9):
             warnings.warn(
-                f"The mean squared error is {reached:.6g} after max_iter={last} steps, still above the {level:.6g} "
-                f"that noise={self.noise:g} stands for: raise max_iter or learning_rate, or noise if it was too small.",
+                f"The mean squared error is {self.best_score_:.6g} after max_iter={self.n_iter_} steps, still above "
+                f"the {level:.6g} of noise={self.noise:g}: raise max_iter, learning_rate or noise.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return n_iter, reached
 
     def _last(self, reach: float) -> int:
         return int(max(1, min(self.max_iter, reach)))
