@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from exact import EPS
 from fssgd import GradientPath, LinearRegressorGDCV, Moments
 from fssgd._error_curve import ErrorCurve, GcvScore, MeanError
-from fssgd._search import first_within, lowest_ratio
+from fssgd._search import LEAST, best_step, first_within, lowest_ratio
 from fssgd._settings import Settings
 from strategies import CI
 
@@ -61,13 +61,14 @@ def test_the_lowest_ratio_is_that_of_all_integers(score):
     value, divisor = every_ratio(score)
     with np.errstate(divide="ignore"):
         ratios = np.maximum(value, score.rounding) / divisor
-    ratios = ratios[divisor > 0]
-    found = lowest_ratio(score, len(value))
+    ratios = ratios[divisor > LEAST]
+    found, at = lowest_ratio(score, len(value))
+    assert found == np.inf or found == pytest.approx(max(value[at - 1], score.rounding) / divisor[at - 1], rel=1e-9)
     if not len(ratios):
         assert found == np.inf
         return
     k = int(np.argmin(ratios))
-    slack = 4 * score.rounding / divisor[divisor > 0][k]
+    slack = 4 * score.rounding / divisor[divisor > LEAST][k]
     assert ratios[k] * (1 - 1e-13) <= found <= ratios[k] * (1 + 1e-13) + slack
 
 
@@ -75,7 +76,7 @@ def test_the_lowest_ratio_is_that_of_all_integers(score):
 @CI
 def test_the_first_within_a_margin_is_the_first_of_all_integers(score, margin):
     value, divisor = every_ratio(score)
-    lowest = lowest_ratio(score, len(value))
+    lowest, _ = lowest_ratio(score, len(value))
     if lowest == np.inf:
         return
     margin = margin * lowest
@@ -84,6 +85,8 @@ def test_the_first_within_a_margin_is_the_first_of_all_integers(score, margin):
     blur = 1e-13 * (value + lowest * divisor)
     assert excess[found - 1] <= score.rounding + blur[found - 1]
     assert (excess[: found - 1] > score.rounding - blur[: found - 1]).all()
+    if not margin:
+        assert best_step(score, len(value)) == found
 
 
 @given(scores(), st.floats(1, LAST - 60), st.integers(1, 25))

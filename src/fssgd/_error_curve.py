@@ -31,7 +31,7 @@ from fssgd._search import Look
 
 Array = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
-FAR = 300.0  # log of what a growing factor may reach: its square still has room in float64
+FAR = 300.0  # |log| of what a factor may reach: its square still has room in float64, and is no slow denormal
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +84,13 @@ class Modes:
             logs = np.minimum(times(ks[..., None], self.filter.logs), FAR)
             return np.asarray(np.where(self.settled, np.exp(logs), -np.expm1(logs)) * self.filter.inverses)
 
+    def logs(self, ks: Array) -> Array:
+        """k log |1 - eta h_j|, within what a search can follow."""
+        return np.clip(times(ks[..., None], self.filter.logs), -FAR, FAR)
+
     def motion(self, ks: Array) -> Motion:
         """x_j, |x_j'| and |x_j''|."""
-        logs = np.minimum(times(ks[..., None], self.filter.logs), FAR)
+        logs = self.logs(ks)
         left = np.exp(logs) * self.filter.inverses
         x = left if self.settled.all() else np.where(self.settled, left, -np.expm1(logs) * self.filter.inverses)
         rates = np.abs(self.rates)
@@ -267,8 +271,7 @@ class GcvScore:
         smoother, modes = self.path.smoother, self.error.modes
         sign = np.where((modes.filter.factors > 1.0) & odd, -1.0, 1.0)
         shares, rates = sign * smoother.fitted_shares / smoother.n_samples, modes.rates
-        with np.errstate(over="ignore"):
-            left = np.exp(np.minimum(times(knots[..., None], modes.filter.logs), FAR))
+        left = np.exp(modes.logs(knots))
         share = smoother.fixed_residual / smoother.n_samples + left @ shares
         low, high = _extent(left)
         s, s_high = _extremes(low, high, shares)

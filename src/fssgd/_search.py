@@ -1,12 +1,12 @@
 """The best integer number of steps, exactly: branch and bound on a smooth score.
 
-A score is a ratio N(k) / D(k) with D > 0: a generalised cross-validation score, or an error with D = 1. Some k of an
+A score is a ratio N(k) / D(k), infinite where D is 0 to rounding: a generalised cross-validation score, or an error with D = 1. Some k of an
 interval beats the best ratio r so far only if ``G = N - r D`` is negative there. Between two knots a < b a function
 lies above its chord less ``max G'' (b - a)^2 / 8``, so that
 
     min G >= min(G(a), G(b)) - max(0, max N'' - r min D'') (b - a)^2 / 8,
 
-and an interval in which this is not negative is done with. The others are cut in eight. As an interval shrinks its
+and an interval in which this is not negative is done with. The others are cut in four. As an interval shrinks its
 bounds on N'' and D'' become their values, so near a minimum k* an interval at distance d is done with once its length
 is about d: the number of evaluations grows with log(max_iter), not with max_iter.
 
@@ -28,8 +28,9 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-WAYS = 8
-FIRST_RATIO = 1.25
+WAYS = 4
+FIRST_RATIO = 1.5
+LEAST = 1e-16  # a divisor that is 0 to rounding: (1 - df / n)^2 with no residual left
 PART = 1024  # intervals looked at in one go
 
 
@@ -66,34 +67,43 @@ class Score(Protocol):
         """Look at rows of ascending knots, of shape (n_rows, n_knots); ``odd`` if all of them are."""
 
 
-def lowest_ratio(score: Score, last: int) -> float:
-    """Return the smallest N(k) / D(k) over the integers k in [1, last]; N below its rounding counts as that much."""
-    best = np.inf
+def best_step(score: Score, last: int) -> int | None:
+    """Return the smallest integer k in [1, last] that is as good as any, to rounding; None if no score is finite."""
+    ratio, k = lowest_ratio(score, last)
+    return None if ratio == np.inf else first_within(score, k, ratio)
+
+
+def lowest_ratio(score: Score, last: int) -> tuple[float, int]:
+    """Return the smallest N(k) / D(k) over the integers k in [1, last], and one k that has it.
+
+    N below its rounding counts as that much. Without a finite ratio, inf and ``last``.
+    """
+    best, at = np.inf, last
     for odd, stride, knots in _lattices(score, last):
         pending = [knots]
         while pending:
             knots = pending.pop()
             seen = score.look(knots, odd)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.maximum(seen.value, score.rounding) / seen.divisor
-            best = min(best, float(np.min(ratio, where=seen.divisor > 0, initial=np.inf)))
-            pending += _halve(knots, stride, _floor(seen, knots, best) < -score.rounding)
-    return best
+            ratio = np.full(knots.shape, np.inf)
+            np.divide(np.maximum(seen.value, score.rounding), seen.divisor, out=ratio, where=seen.divisor > LEAST)
+            lowest = int(np.argmin(ratio))
+            if ratio.flat[lowest] < best:
+                best, at = float(ratio.flat[lowest]), int(knots.flat[lowest])
+            pending += _cut(knots, stride, _floor(seen, knots, best) < -score.rounding)
+    return best, at
 
 
 def first_within(score: Score, last: int, ratio: float, margin: float = 0.0) -> int | None:
     """Return the smallest integer k in [1, last] with ``N(k) <= ratio D(k) + margin``, to rounding; None if none is."""
     found, margin = np.inf, margin + score.rounding
-    if ratio == np.inf:
-        return None
     for odd, stride, knots in _lattices(score, last):
         pending = [knots]
         while pending:
             knots = pending.pop()
             seen = score.look(knots, odd)
-            hits = seen.value - ratio * seen.divisor <= margin
+            hits = (seen.value - ratio * seen.divisor <= margin) & (seen.divisor > LEAST)
             found = min(found, float(np.min(knots, where=hits, initial=np.inf)))
-            pending += _halve(knots, stride, (_floor(seen, knots, ratio) <= margin) & (knots[:, :-1] < found))
+            pending += _cut(knots, stride, (_floor(seen, knots, ratio) <= margin) & (knots[:, :-1] < found))
     return None if found == np.inf else int(found)
 
 
@@ -118,8 +128,8 @@ def _floor(seen: Look, knots: Array, ratio: float) -> Array:
     return np.where(np.isnan(floor), -np.inf, floor)
 
 
-def _halve(knots: Array, stride: int, kept: Flags) -> list[Array]:
-    """Cut the kept intervals that have a k inside in up to eight; a row each, in parts of bounded size."""
+def _cut(knots: Array, stride: int, kept: Flags) -> list[Array]:
+    """Cut the kept intervals that have a k inside in up to four; a row each, in parts of bounded size."""
     low, width = knots[:, :-1], np.diff(knots)
     kept = kept & (width > stride)
     low, width = low[kept], width[kept]

@@ -29,7 +29,7 @@ from fssgd._estimator import LinearRegressorGD
 from fssgd._folds import FoldRows, fold_errors
 from fssgd._model import LinearModel
 from fssgd._path import GradientPath
-from fssgd._search import first_within, lowest_ratio
+from fssgd._search import best_step, first_within
 from fssgd._survey import Survey, survey_moments
 from fssgd.backends import get_backend
 
@@ -280,19 +280,18 @@ class LinearRegressorGDCV(LinearModel):
 
     def _lowest_error(self, errors: MeanError) -> tuple[int, float]:
         last = self._last(errors.reach)
-        lowest = lowest_ratio(errors, last)
-        n_iter = first_within(errors, last, lowest)
+        n_iter = best_step(errors, last)
         assert n_iter is not None  # an error is finite for k up to its reach
         if self.one_standard_error:
             each = errors.each(*as_steps(n_iter))[:, 0]
-            margin = float(each.std(ddof=1) / np.sqrt(len(each)))
-            n_iter = first_within(errors, last, lowest, margin) or n_iter
+            bound = float(each.mean() + each.std(ddof=1) / np.sqrt(len(each)))
+            n_iter = first_within(errors, n_iter, bound) or n_iter
         return n_iter, float(errors.each(*as_steps(n_iter)).mean())
 
     def _lowest_gcv(self, path: GradientPath) -> tuple[int, float]:
         score = GcvScore(path, ErrorCurve.of(path, path.moments, int(self.max_iter)))
         last = self._last(score.reach)
-        n_iter = first_within(score, last, lowest_ratio(score, last))
+        n_iter = best_step(score, last)
         if n_iter is None:
             raise ValueError(
                 f"Generalised cross-validation cannot choose: with n_samples={path.moments.n_samples} rows, already "
