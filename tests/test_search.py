@@ -33,7 +33,7 @@ def scores(draw, kinds=("gcv", "folds")):
     settings = Settings(ratio * path.learning_rate, standardize, settings.fit_intercept, alpha)
     if draw(st.sampled_from(kinds)) == "gcv":
         path = GradientPath.of(path.moments, settings)
-        return GcvScore(path, ErrorCurve.of(path, path.moments, LAST))
+        return GcvScore(path, ErrorCurve.of_training(path, LAST))
     curves = []
     for part in np.array_split(rng.permutation(n), draw(st.integers(1, 4)) + 1):
         rest = np.setdiff1d(np.arange(n), part)
@@ -116,7 +116,7 @@ def test_few_values_are_looked_at():
     path = GradientPath.from_arrays(X, X.sum(axis=1) + 0.1 * rng.normal(size=60), standardize=False)
     looked = {}
     for last in (10**4, 10**12):
-        score = GcvScore(path, ErrorCurve.of(path, path.moments, last))
+        score = GcvScore(path, ErrorCurve.of_training(path, last))
 
         class Counting:
             rounding, alternates, count = score.rounding, score.alternates, 0

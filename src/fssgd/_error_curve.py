@@ -50,17 +50,17 @@ class Modes:
     Parameters
     ----------
     filter : Filter
-    horizon : int
+    horizon : int or float
         The largest k of interest.
     """
 
     filter: Filter
-    horizon: int
+    horizon: float
 
     @cached_property
     def settled(self) -> Flags:
         """Modes that are counted from their limit."""
-        return np.asarray(self.filter.factors * self.horizon >= 1.0)
+        return np.asarray(self.filter.factors >= 1.0 / self.horizon)
 
     @cached_property
     def rates(self) -> Array:
@@ -159,6 +159,21 @@ class ErrorCurve:
         slope = ((uneven + np.outer(drift, miss)) * gradient).sum(axis=1)
         second = (second + np.outer(drift, drift)) * (gradient @ gradient.T)
         return cls(modes, constant, slope, second, 8.0 * EPS * (constant + float(moments.variance_y.sum())))
+
+    @classmethod
+    def of_training(cls, path: GradientPath, horizon: int) -> ErrorCurve:
+        """Set up the quadratic for the rows that the path itself is fitted to.
+
+        Without a penalty it is ``F_min + sum_j ||gamma_j||^2 h_j x_j^2 / 2`` with all modes counted from their
+        limits: a sum of positive terms, exact down to the rounding of F_min.
+        """
+        if path.settings.alpha:
+            return cls.of(path, path.moments, horizon)
+        squares = 0.5 * path.eigenvalues * (path.spectrum.gradient**2).sum(axis=1)
+        modes, slope = Modes(path.filter, np.inf), np.zeros(len(squares))
+        rounding = EPS**2 if path.spectrum.accurate else EPS
+        lowest, height = path.spectrum.minimum, float(path.moments.variance_y.sum())
+        return cls(modes, max(lowest, 0.0), slope, np.diag(squares), 8.0 * rounding * height)
 
     @property
     def alternates(self) -> bool:

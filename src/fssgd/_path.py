@@ -364,7 +364,7 @@ class GradientPath:
         def score(ks: Array, odd: Flags) -> Array:
             error, share = self.squared_errors(ks, odd).sum(axis=1), self.smoother.residual_share(ks, odd)
             with np.errstate(over="ignore", invalid="ignore"):
-                ratio = np.divide(error, share**2, out=np.full_like(error, np.inf), where=share != 0)
+                ratio = np.divide(error, share**2, out=np.full_like(error, np.inf), where=share**2 > 0)
             return np.where(np.isnan(ratio), np.inf, ratio)  # an unstable descent that has overflowed
 
         return self._of_steps(k, self._refusing(score))

@@ -1,8 +1,8 @@
 """The best integer number of steps, exactly: branch and bound on a smooth score.
 
-A score is a ratio N(k) / D(k), infinite where D is 0 to rounding: a generalised cross-validation score, or an error with D = 1. Some k of an
-interval beats the best ratio r so far only if ``G = N - r D`` is negative there. Between two knots a < b a function
-lies above its chord less ``max G'' (b - a)^2 / 8``, so that
+A score is a ratio N(k) / D(k), infinite where D is 0 to rounding: a generalised cross-validation score, or an error
+with D = 1. Some k of an interval beats the best ratio r so far only if ``G = N - r D`` is negative there. Between two
+knots a < b a function lies above its chord less ``max G'' (b - a)^2 / 8``, so that
 
     min G >= min(G(a), G(b)) - max(0, max N'' - r min D'') (b - a)^2 / 8,
 
@@ -30,6 +30,7 @@ Flags = npt.NDArray[np.bool_]
 
 WAYS = 4
 FIRST_RATIO = 1.5
+SAME = 8.0 * float(np.finfo(np.float64).eps)  # relative difference of scores that are equal
 LEAST = 1e-16  # a divisor that is 0 to rounding: (1 - df / n)^2 with no residual left
 PART = 1024  # intervals looked at in one go
 
@@ -89,7 +90,8 @@ def lowest_ratio(score: Score, last: int) -> tuple[float, int]:
             lowest = int(np.argmin(ratio))
             if ratio.flat[lowest] < best:
                 best, at = float(ratio.flat[lowest]), int(knots.flat[lowest])
-            pending += _cut(knots, stride, _floor(seen, knots, best) < -score.rounding)
+            blur = score.rounding + SAME * best * np.minimum(seen.divisor[:, :-1], seen.divisor[:, 1:])
+            pending += _cut(knots, stride, _floor(seen, knots, best) < -blur)
     return best, at
 
 
@@ -101,9 +103,11 @@ def first_within(score: Score, last: int, ratio: float, margin: float = 0.0) -> 
         while pending:
             knots = pending.pop()
             seen = score.look(knots, odd)
-            hits = (seen.value - ratio * seen.divisor <= margin) & (seen.divisor > LEAST)
+            enough = margin + SAME * ratio * seen.divisor
+            hits = (seen.value - ratio * seen.divisor <= enough) & (seen.divisor > LEAST)
             found = min(found, float(np.min(knots, where=hits, initial=np.inf)))
-            pending += _cut(knots, stride, (_floor(seen, knots, ratio) <= margin) & (knots[:, :-1] < found))
+            open_still = _floor(seen, knots, ratio) <= np.maximum(enough[:, :-1], enough[:, 1:])
+            pending += _cut(knots, stride, open_still & (knots[:, :-1] < found))
     return None if found == np.inf else int(found)
 
 
@@ -121,7 +125,7 @@ def _lattices(score: Score, last: int) -> Iterator[tuple[bool, int, Array]]:
 
 def _floor(seen: Look, knots: Array, ratio: float) -> Array:
     """Return a lower bound of N - ratio D over each interval; -inf where nothing is known."""
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):  # the ratio may be inf
         excess = seen.value - ratio * seen.divisor
         bend = np.maximum(seen.bend - ratio * seen.divisor_bend, 0.0)
         floor = np.minimum(excess[:, :-1], excess[:, 1:]) - bend * np.diff(knots) ** 2 / 8.0

@@ -55,6 +55,7 @@ class LinearRegressorGDCV(LinearModel):
         What to go by.
 
         - "gcv": the generalised cross-validation score, :meth:`GradientPath.gcv`; one pass over the data, no split.
+          Steps that leave less than 1e-8 of the degrees of freedom to the residuals do not count.
         - "cv": the mean over folds of the mean squared error on the rows left out. Giving ``cv`` is enough.
         - "holdout": the mean squared error on a random ``validation_fraction`` of the rows. The model that is
           returned is fitted to all of them.
@@ -289,7 +290,7 @@ class LinearRegressorGDCV(LinearModel):
         return n_iter, float(errors.each(*as_steps(n_iter)).mean())
 
     def _lowest_gcv(self, path: GradientPath) -> tuple[int, float]:
-        score = GcvScore(path, ErrorCurve.of(path, path.moments, int(self.max_iter)))
+        score = GcvScore(path, ErrorCurve.of_training(path, int(self.max_iter)))
         last = self._last(score.reach)
         n_iter = best_step(score, last)
         if n_iter is None:
@@ -301,7 +302,7 @@ class LinearRegressorGDCV(LinearModel):
         return n_iter, float(path.gcv(n_iter))
 
     def _first_at_noise(self, path: GradientPath) -> tuple[int, float]:
-        curve = MeanError([ErrorCurve.of(path, path.moments, int(self.max_iter))])
+        curve = MeanError([ErrorCurve.of_training(path, int(self.max_iter))])
         last = self._last(curve.reach)
         n_iter = first_within(curve, last, self._noise_level(path.moments.n_outputs)) or last
         return n_iter, float(path.squared_errors(*as_steps(n_iter)).sum())
