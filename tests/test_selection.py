@@ -226,11 +226,20 @@ def test_ill_conditioned_folds_are_read_again():
     A, y = x[:, None] ** np.arange(1, 9), np.cos(3 * x) + x
     cv = KFold(3, shuffle=True, random_state=0)
     model = LinearRegressorGDCV(cv=cv, learning_rate=0.1, max_iter=10**12).fit(A, y)
-    errors = []
+    ks, errors = [10**4, 10**9, 10**11], []
     for train, test in cv.split(A):
         path = GradientPath.from_arrays(A[train], y[train], learning_rate=0.1)
-        errors.append([np.mean((y[test] - A[test] @ path.coef(k) - path.intercept(k)) ** 2) for k in (10**4, 10**9)])
-    np.testing.assert_allclose(model.cv_mse_at([10**4, 10**9]), np.mean(errors, axis=0), rtol=1e-6)
+        errors.append([np.mean((y[test] - A[test] @ path.coef(k) - path.intercept(k)) ** 2) for k in ks])
+    np.testing.assert_allclose(model.cv_mse_at(ks), np.mean(errors, axis=0), rtol=1e-9)
+
+
+def test_ill_conditioned_data_is_read_again_for_its_score():
+    x = np.linspace(0.0, 2.0, 60)
+    A, y = x[:, None] ** np.arange(1, 9), np.cos(3 * x) + x + 1e-4 * RNG.normal(size=60)
+    model = LinearRegressorGDCV(learning_rate=0.1, max_iter=10**12).fit(A, y)
+    path = GradientPath.from_arrays(A, y, learning_rate=0.1)
+    assert model.best_score_ == pytest.approx(path.gcv(model.n_iter_), rel=1e-9)
+    assert model.best_score_ <= path.gcv(np.geomspace(1, 1e12, 3000).astype(np.int64)).min() * (1 + 1e-9)
 
 
 # scikit-learn's contract

@@ -73,7 +73,7 @@ class FoldRows:
         train, test = split
         others = np.ones(len(self.y), dtype=bool)
         others[test] = False
-        if len(train) + len(test) == len(self.y) and others[train].all() and total.n_samples > 2 * total.n_features:
+        if len(train) + len(test) == len(self.y) and others[train].all():
             try:
                 return total - part
             except ValueError:  # too little would be left
@@ -102,6 +102,7 @@ def fold_errors(
     for split, part in zip(splits, parts, strict=True):
         path = GradientPath.of(rows.training_moments(total, part, split), settings)
         if path.is_uncertain_at(max_iter):
-            path = GradientPath.of(rows.moments(split[0], accurate=True), settings)
+            train, part = (rows.moments(chosen, accurate=True) for chosen in split)
+            path = GradientPath.of(train, settings)
         curves.append(ErrorCurve.of(path, part, max_iter))
     return MeanError(curves)

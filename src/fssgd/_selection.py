@@ -204,13 +204,15 @@ class LinearRegressorGDCV(LinearModel):
         total, parts = rows.fold_moments(splits)
         survey = survey_moments(total, self._settings(), None, y.ndim == 1, (X, rows.y, weight))
         assert survey.path is not None
+        path, shared = survey.path, replace(self._settings(), learning_rate=survey.path.learning_rate)
         self.__dict__.pop("_fold_errors", None)
+        if not splits and path.is_uncertain_at(int(self.max_iter)):
+            path = GradientPath.of(rows.moments(accurate=True), shared, single=y.ndim == 1)
         if criterion == "gcv":
-            n_iter, score = self._lowest_gcv(survey.path)
+            n_iter, score = self._lowest_gcv(path)
         elif criterion == "discrepancy":
-            n_iter, score = self._first_at_noise(survey.path)
+            n_iter, score = self._first_at_noise(path)
         else:
-            shared = replace(self._settings(), learning_rate=survey.path.learning_rate)
             self._fold_errors = fold_errors(rows, splits, total, parts, shared, int(self.max_iter))
             n_iter, score = self._lowest_error(self._fold_errors)
         self._take_steps(n_iter, survey, X.dtype, y.ndim == 1)
@@ -277,7 +279,8 @@ class LinearRegressorGDCV(LinearModel):
         routed = Bunch(splitter=Bunch(split={}))
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
-        return list(check_cv(self.cv).split(X, y, **routed.splitter.split))
+        splits = check_cv(self.cv).split(X, y, **routed.splitter.split)
+        return [(np.asarray(train), np.asarray(test)) for train, test in splits]
 
     def _lowest_error(self, errors: MeanError) -> tuple[int, float]:
         last = self._last(errors.reach)
