@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from exact import EPS
 from fssgd import GradientPath, LinearRegressorGDCV, Moments
-from fssgd._error_curve import ErrorCurve, GcvScore, MeanError
+from fssgd._error_curve import ErrorCurve
+from fssgd._scores import GcvScore, MeanError
 from fssgd._search import LEAST, best_step, first_within, lowest_ratio
 from fssgd._settings import Settings
 from strategies import CI

@@ -318,6 +318,7 @@ def test_a_second_fit_forgets_the_first():
         ({"criterion": "discrepancy"}, r"needs the standard deviation of the noise: give it as noise="),
         ({"noise": 1.0}, r"noise was given, but criterion='gcv' does not use it: drop it, or use 'discrepancy'"),
         ({"one_standard_error": True}, r"one_standard_error=True needs folds, but criterion='gcv': give cv, or drop"),
+        ({"one_standard_error": True, "cv": ShuffleSplit(1)}, r"needs at least two folds to estimate one: got 1"),
         ({"max_iter": 0}, r"'max_iter' parameter .* must be an int in the range \[1, 9007199254740992\]"),
         ({"max_iter": np.inf}, r"'max_iter' parameter"),
         ({"criterion": "aic"}, r"'criterion' parameter"),

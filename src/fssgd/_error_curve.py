@@ -27,7 +27,6 @@ from fssgd._decay import times
 from fssgd._filter import Filter, Flags
 from fssgd._moments import Moments
 from fssgd._path import GradientPath
-from fssgd._search import Look
 
 Array = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
@@ -201,7 +200,7 @@ class ErrorCurve:
         motion, sign = self.modes.motion(knots), self.modes.signs(odd)
         first, second = (sign * turn for turn in self.modes.turns)
         value = self._quadratic(sign * motion.x)
-        (x, x_high), (v, v_high), (w, w_high) = (_extent(f) for f in (motion.x, motion.speed, motion.bend))
+        (x, x_high), (v, v_high), (w, w_high) = (extent(f) for f in (motion.x, motion.speed, motion.bend))
         # a product u A w of u, w >= 0 is at most u_high A+ w_high - u_low A- w_low, where A+- = (|A| +- A) / 2
         sizes = _times(np.stack([x_high, x, v_high, v]), np.abs(self.matrix))
         signed = _times(np.stack([x_high * sign, x * sign, v_high * first, v * first]), self.matrix)
@@ -212,7 +211,7 @@ class ErrorCurve:
         return value, bound
 
 
-def _extent(values: Array) -> tuple[Array, Array]:
+def extent(values: Array) -> tuple[Array, Array]:
     """Smaller and larger of neighbours along the second axis."""
     return np.minimum(values[:, :-1], values[:, 1:]), np.maximum(values[:, :-1], values[:, 1:])
 
@@ -224,81 +223,3 @@ def _times(vectors: Array, matrix: Array) -> Array:
 
 def _dot(a: Array, b: Array) -> Array:
     return np.asarray(np.einsum("...j,...j->...", a, b))
-
-
-@dataclass(frozen=True, eq=False)
-class MeanError:
-    """The mean over folds of their errors, to be searched."""
-
-    curves: list[ErrorCurve]
-
-    @property
-    def rounding(self) -> float:
-        """How far apart two values may lie and still be equal."""
-        return float(np.mean([curve.rounding for curve in self.curves]))
-
-    @property
-    def alternates(self) -> bool:
-        """Whether even and odd k have to be told apart."""
-        return any(curve.alternates for curve in self.curves)
-
-    @property
-    def reach(self) -> float:
-        """Largest k whose error is a number well within float64."""
-        return min(curve.reach for curve in self.curves)
-
-    def each(self, ks: Array, odd: Flags) -> Array:
-        """Return the errors of each fold, of shape (n_folds, n_k)."""
-        return np.array([curve.at(ks, odd) for curve in self.curves])
-
-    def look(self, knots: Array, odd: bool) -> Look:
-        """As a score with the divisor 1."""
-        looks = [curve.look(knots, odd) for curve in self.curves]
-        value, bend = (sum(parts) / len(self.curves) for parts in zip(*looks, strict=True))
-        return Look(value, np.ones_like(value), bend, np.zeros_like(bend))
-
-
-@dataclass(frozen=True, eq=False)
-class GcvScore:
-    """The generalised cross-validation score of a path, to be searched: N = RSS_k / n and D = (1 - df(k) / n)^2."""
-
-    path: GradientPath
-    error: ErrorCurve
-
-    @property
-    def rounding(self) -> float:
-        """How far apart two values of RSS_k / n may lie and still be equal."""
-        return self.error.rounding
-
-    @property
-    def alternates(self) -> bool:
-        """Whether even and odd k have to be told apart."""
-        return self.error.alternates
-
-    @property
-    def reach(self) -> float:
-        """Largest k whose error is a number well within float64."""
-        return self.error.reach
-
-    def look(self, knots: Array, odd: bool) -> Look:
-        """As a score; ``D'' = 2 s'^2 + 2 s s''`` for s = 1 - df / n, from bounds on each."""
-        value, bend = self.error.look(knots, odd)
-        smoother, modes = self.path.smoother, self.error.modes
-        sign = np.where((modes.filter.factors > 1.0) & odd, -1.0, 1.0)
-        shares, rates = sign * smoother.fitted_shares / smoother.n_samples, modes.rates
-        left = np.exp(modes.logs(knots))
-        share = smoother.fixed_residual / smoother.n_samples + left @ shares
-        low, high = _extent(left)
-        s, s_high = _extremes(low, high, shares)
-        s, s_high = (smoother.fixed_residual / smoother.n_samples + bound for bound in (s, s_high))
-        v, v_high = _extremes(low, high, -rates * shares)
-        w, w_high = _extremes(low, high, rates**2 * shares)
-        speed = np.where((v < 0) & (v_high > 0), 0.0, np.minimum(v**2, v_high**2))
-        turn = np.minimum(np.minimum(s * w, s * w_high), np.minimum(s_high * w, s_high * w_high))
-        return Look(value, share**2, bend, 2.0 * (speed + turn))
-
-
-def _extremes(low: Array, high: Array, coefficients: Array) -> tuple[Array, Array]:
-    """Bounds of a linear form of factors between low and high, both non-negative."""
-    positive, negative = np.maximum(coefficients, 0.0), np.minimum(coefficients, 0.0)
-    return low @ positive + high @ negative, high @ positive + low @ negative

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._error_curve import ErrorCurve, MeanError
+from fssgd._error_curve import ErrorCurve
 from fssgd._moments import Moments
 from fssgd._path import GradientPath
+from fssgd._scores import MeanError
 from fssgd._settings import Settings
 
 Array = npt.NDArray[np.float64]

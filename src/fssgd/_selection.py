@@ -24,11 +24,12 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted
 
 from fssgd._decay import as_steps
-from fssgd._error_curve import ErrorCurve, GcvScore, MeanError
+from fssgd._error_curve import ErrorCurve
 from fssgd._estimator import LinearRegressorGD
 from fssgd._folds import FoldRows, fold_errors
 from fssgd._model import LinearModel
 from fssgd._path import GradientPath
+from fssgd._scores import GcvScore, MeanError
 from fssgd._search import best_step, first_within
 from fssgd._survey import Survey, survey_moments
 from fssgd.backends import get_backend
@@ -222,7 +223,7 @@ class LinearRegressorGDCV(LinearModel):
         return self
 
     def cv_mse_at(self, k: Any) -> Any:
-        """Mean over folds of the fold's mean squared error on the rows left out.
+        """Mean over folds of the fold's mean squared error on the rows left out; a part held out is one fold.
 
         Parameters
         ----------
@@ -288,6 +289,8 @@ class LinearRegressorGDCV(LinearModel):
         assert n_iter is not None  # an error is finite for k up to its reach
         if self.one_standard_error:
             each = errors.each(*as_steps(n_iter))[:, 0]
+            if len(each) < 2:
+                raise ValueError("one_standard_error=True needs at least two folds to estimate one: got 1.")
             bound = float(each.mean() + each.std(ddof=1) / np.sqrt(len(each)))
             n_iter = first_within(errors, n_iter, bound) or n_iter
         return n_iter, float(errors.each(*as_steps(n_iter)).mean())
