@@ -70,7 +70,15 @@ def test_the_public_names_are_the_listed_ones(module):
 
 
 def test_the_names_the_design_fixes_are_there():
-    fixed = {"LinearRegressorGD", "Moments", "GradientPath", "DivergenceError", "Backend"}
+    fixed = {
+        "LinearRegressorGD",
+        "LinearRegressorGDCV",
+        "diagnose",
+        "Moments",
+        "GradientPath",
+        "DivergenceError",
+        "Backend",
+    }
     fixed |= {"CoefficientPathDisplay", "DescentPathDisplay", "LearningRateDisplay", "LossCurveDisplay"}
     assert fixed | {"available_backends", "register_backend"} <= set(fssgd.__all__)
     assert {"Problem", "Solution", "Status"} <= set(fssgd.backends.__all__)

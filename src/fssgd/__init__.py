@@ -7,6 +7,7 @@ from fssgd._estimator import LinearRegressorGD
 from fssgd._findings import Diagnosis
 from fssgd._moments import Moments
 from fssgd._path import GradientPath
+from fssgd._selection import LinearRegressorGDCV
 from fssgd.backends import Backend, available_backends, register_backend
 
 __version__ = "0.1.0.dev0"
@@ -20,6 +21,7 @@ __all__ = [
     "GradientPath",
     "LearningRateDisplay",
     "LinearRegressorGD",
+    "LinearRegressorGDCV",
     "LossCurveDisplay",
     "Moments",
     "available_backends",

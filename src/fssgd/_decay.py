@@ -127,8 +127,14 @@ def as_float(k: int | float) -> float:
 
 def as_steps(k: Any) -> tuple[Array, npt.NDArray[np.bool_]]:
     """Return k as floats, and which are odd: past 2^53 a float no longer tells."""
-    if isinstance(k, np.ndarray) and k.ndim == 1 and k.dtype.kind in "iu" and (k >= 0).all():
-        return k.astype(np.float64), k % 2 == 1
+    if np.ndim(k) == 1:
+        array = np.asarray(k)
+        if array.dtype.kind in "iu" and (array >= 0).all():
+            return array.astype(np.float64), array % 2 == 1
+        if array.dtype.kind == "f" and ((array >= 0) & ((array == np.inf) | (array == np.floor(array)))).all():
+            return np.where(array == np.inf, array, np.minimum(array, 1e300)), np.fmod(
+                array, 2.0, where=array != np.inf, out=np.zeros(array.shape)
+            ) == 1.0
     values: list[Any] = [k] if np.ndim(k) == 0 else list(k)
     if not all(map(_is_step, values)):
         raise ValueError(f"k must be an integer >= 0 or inf, or an array of them; got {k!r}.")

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, Options, StrOptions, validate_parameter_constraints
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from fssgd._callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
 from fssgd._collections import is_collection
@@ -190,7 +189,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             If max_iter steps did not reach tol.
         """
         self._validate_params()
-        data = self._validated(X, y, sample_weight, reset=True)
+        data = self._source(X, y, sample_weight, reset=True)
         backend, settings, single = self._chosen_backend(data), self._settings(), data.single
 
         def locate(scaling: Scaling, level: Array) -> Array:
@@ -280,7 +279,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         """
         self._validate_params()
         started = hasattr(self, "coef_")
-        data = self._validated(X, y, sample_weight, reset=not started)
+        data = self._source(X, y, sample_weight, reset=not started)
         moments = data.moments(getattr(self, "feature_names_in_", None))
         if started:
             if data.single != (self.coef_.ndim == 1) or moments.n_outputs != self.moments_.n_outputs:
@@ -292,38 +291,12 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         dtype = np.result_type(data.dtype, self.coef_.dtype) if started else data.dtype
         return self._fit_moments(moments, data.single, dtype)
 
-    def _validate_params(self) -> None:
-        """As BaseEstimator's, but for its look at the signature, which would be a tenth of a small fit."""
-        values = {name: getattr(self, name) for name in self._parameter_constraints}
-        validate_parameter_constraints(self._parameter_constraints, values, caller_name=type(self).__name__)
-
-    def _settings(self) -> Settings:
-        rate = self.learning_rate if self.learning_rate == "auto" else float(self.learning_rate)
-        return Settings(rate, bool(self.standardize), bool(self.fit_intercept), float(self.alpha))
-
-    def _validated(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Arrays | Partitions:
-        """Check all but finiteness, which is read off the sums."""
+    def _source(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Arrays | Partitions:
         if is_collection(X):
             partitions = Partitions.of(X, y, sample_weight)
             check_features(self, X, reset=reset)
             return partitions
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            multi_output=True,
-            y_numeric=True,
-            reset=reset,
-        )
-        if y.dtype.kind not in "fiub":
-            raise ValueError(f"y has dtype {y.dtype}: expected numbers.")
-        y = y if y.dtype in (np.float64, np.float32) else y.astype(np.float64)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return Arrays(X, y, sample_weight)
+        return self._validated(X, y, sample_weight, reset=reset)
 
     def _chosen_backend(self, data: Source) -> Backend:
         name = self.backend

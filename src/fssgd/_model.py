@@ -13,13 +13,17 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from fssgd._collections import is_collection
+from fssgd._data import Arrays
 from fssgd._partitions import dask_array, example_of, gathered, predict_lazily
 from fssgd._path import GradientPath
 from fssgd._persistence import ARRAYS, read_model, write_model
+from fssgd._settings import Settings
+from fssgd._summary import Summary, summarise
 
 Array = npt.NDArray[np.float64]
 CURVE_LIMIT = 10**6
@@ -167,6 +171,47 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self._path = path
         return path
 
+    @after_closed_form
+    def summary(self, level: float = 0.95) -> Summary:
+        """Standard errors, t and p values and confidence intervals of the coefficients, after ``n_iter_`` steps.
+
+        Parameters
+        ----------
+        level : float in (0, 1), default=0.95
+            Of the confidence intervals.
+
+        Returns
+        -------
+        Summary
+            Prints as a table; its attributes are the numbers.
+
+        Raises
+        ------
+        ValueError
+            After a fit by a stepping backend, which keeps no moments; if the fit uses up all degrees of freedom; or if
+            ``level`` is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fssgd import LinearRegressorGD
+        >>> x = np.arange(6.0)[:, None]
+        >>> model = LinearRegressorGD(max_iter=np.inf, tol=None).fit(x, [1.0, 3.1, 4.9, 7.2, 8.8, 11.0])
+        >>> print(model.summary())
+        Least squares by gradient descent: the limit of step size 0.5
+        rows                           6    degrees of freedom             2
+        sigma                   0.153994    residual                       4
+        R-squared               0.998623    penalty                        0
+        <BLANKLINE>
+                         coef     std err           t       P>|t|      [0.025      0.975]
+        ---------------------------------------------------------------------------------
+        intercept      1.0429     0.11145      9.3569       0.001     0.73341      1.3523
+        x0             1.9829    0.036812      53.865       0.000      1.8807      2.0851
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return summarise(self.path_, self.n_iter_, self.coef_, self.intercept_, names, level)
+
     def to_sklearn(self) -> LinearRegression:
         """Return a plain scikit-learn LinearRegression that predicts the same.
 
@@ -233,6 +278,35 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if document["feature_names"] is not None:
             model.feature_names_in_ = np.array(document["feature_names"], dtype=object)
         return model
+
+    def _validate_params(self) -> None:
+        """As BaseEstimator's, but for its look at the signature, which would be a tenth of a small fit."""
+        values = {name: getattr(self, name) for name in self._parameter_constraints}
+        validate_parameter_constraints(self._parameter_constraints, values, caller_name=type(self).__name__)
+
+    def _settings(self) -> Settings:
+        rate = self.learning_rate if self.learning_rate == "auto" else float(self.learning_rate)
+        return Settings(rate, bool(self.standardize), bool(self.fit_intercept), float(self.alpha))
+
+    def _validated(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Arrays:
+        """Check all but finiteness, which is read off the sums."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            multi_output=True,
+            y_numeric=True,
+            reset=reset,
+        )
+        if y.dtype.kind not in "fiub":
+            raise ValueError(f"y has dtype {y.dtype}: expected numbers.")
+        y = y if y.dtype in (np.float64, np.float32) else y.astype(np.float64)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return Arrays(X, y, sample_weight)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the path: one matrix of n_features by n_features is enough."""

@@ -17,15 +17,18 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._decay import PowerSum, as_float, as_steps, log_factors, times
+from fssgd._decay import PowerSum, as_float, as_steps, times
+from fssgd._filter import Filter, Flags
 from fssgd._moments import Moments
 from fssgd._reference import Reference
 from fssgd._scaling import HUGE, Scaling
-from fssgd._settings import Settings, rounding_of_limit
+from fssgd._settings import Settings
+from fssgd._smoother import Smoother
 from fssgd._spectrum import Spectrum, decompose
 
 Array = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
+ACCURACY = 1e-10  # where rounding of second moments may reach further, data at hand is read again
 CHUNK = 1 << 20  # powers held at a time while many k are asked for
 
 Locate = Callable[[Scaling, Array], Array]
@@ -168,59 +171,43 @@ class GradientPath:
         return self.spectrum.eigenvalues
 
     @cached_property
-    def _factors(self) -> Array:
-        """x_j = eta h_j; within rounding of 2 it is 2, the limit of stability itself."""
-        largest = self._largest_factor
-        if not largest < 1e300:
-            return np.clip(self.eigenvalues, 0.0, 1e300 / self.learning_rate) * self.learning_rate
-        steps = self.learning_rate * self.eigenvalues
-        if largest > 1.5:
-            steps[np.abs(steps - 2.0) <= rounding_of_limit(len(self.spectrum.vectors))] = 2.0
-        return steps
+    def filter(self) -> Filter:
+        """What k steps do to each mode."""
+        return Filter(self.eigenvalues, self.learning_rate, len(self.spectrum.vectors))
 
     @cached_property
-    def _largest_factor(self) -> float:
-        x = self.learning_rate * self.spectrum.largest
-        return 2.0 if abs(x - 2.0) <= rounding_of_limit(len(self.spectrum.vectors)) else x
-
-    @cached_property
-    def _logs(self) -> Array:
-        return log_factors(self._factors)
+    def smoother(self) -> Smoother:
+        """The descent as a matrix times y."""
+        return Smoother(self.spectrum, self.filter, self.moments.n_samples)
 
     @cached_property
     def squared_gradient(self) -> PowerSum:
         """||grad F_k||^2 as a sum of powers."""
-        return PowerSum.of(self._squares, self._logs)
+        return PowerSum.of(self._squares, self.filter.logs)
 
     @cached_property
     def excess_loss(self) -> PowerSum:
         """F_k - F_min as a sum of powers."""
-        return PowerSum.of(0.5 * self._squares * self._inverses, self._logs)
+        return PowerSum.of(0.5 * self._squares * self.filter.inverses, self.filter.logs)
 
     @cached_property
     def _squares(self) -> Array:
         return np.asarray(np.einsum("ij,ij->i", self.spectrum.gradient, self.spectrum.gradient))
 
-    @cached_property
-    def _inverses(self) -> Array:
-        """1 / h_j, and 0 in the null space, where gamma is 0 too."""
-        h = self.eigenvalues
-        return np.divide(1.0, h, out=np.zeros_like(h), where=h > 0)
-
     @property
     def stable(self) -> bool:
         """Whether learning_rate <= 2 / L."""
-        return self._largest_factor <= 2.0
+        return self.filter.stable
 
     @property
     def at_limit(self) -> bool:
         """Whether learning_rate is 2 / L, to rounding."""
-        return self._largest_factor == 2.0
+        return self.filter.at_limit
 
     def position(self, k: int | float) -> Array:
         """Return theta_k, of shape (n_parameters, n_outputs), with b counted from ``level``."""
         self._refuse_limit(np.inf == k)
-        return self._move(self._phi(as_float(k), bool(k != np.inf and k % 2)))
+        return self._move(self.filter.reached(as_float(k), bool(k != np.inf and k % 2)))
 
     def settled_at(self, k: int | float) -> bool:
         """Whether iterate k is the limit, to rounding."""
@@ -248,82 +235,228 @@ class GradientPath:
         -------
         ndarray of shape (n_features,) or (n_outputs, n_features)
             With a leading axis of n_k for an array of k.
+
+        Raises
+        ------
+        ValueError
+            If k is inf and the step is not below 2 / L, so that there is no limit; or if k is no number of steps.
         """
-        return self._of_positions(k, lambda theta: self._unscaled(theta)[0])
+        return self._of_positions(k, 0)
 
     def intercept(self, k: Any) -> Any:
-        """Intercept in the user's units after k steps: a scalar or (n_outputs,); see :meth:`coef`."""
-        return self._of_positions(k, lambda theta: self._unscaled(theta)[1])
+        """Intercept in the user's units after k steps.
+
+        Parameters
+        ----------
+        k : int >= 0, inf, or array-like of shape (n_k,) of them
+
+        Returns
+        -------
+        float or ndarray of shape (n_outputs,)
+            With a leading axis of n_k for an array of k.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`coef`.
+        """
+        return self._of_positions(k, 1)
 
     def loss(self, k: Any) -> Any:
-        """F at iterate k, in squared units of y; a float, or (n_k,) for an array of k.
+        """F at iterate k, the penalty included.
 
-        F_min is known to ``eps`` times the variance of y from plain moments.
+        Parameters
+        ----------
+        k : int >= 0, inf, or array-like of shape (n_k,) of them
+
+        Returns
+        -------
+        float or ndarray of shape (n_k,)
+            In squared units of y, outputs added up. Its limit is known to ``eps`` times the variance of y from plain
+            moments. Infinite where an unstable descent overflows.
+
+        Raises
+        ------
+        ValueError
+            If k is no number of steps.
         """
         return self._of_sums(k, self.excess_loss, lambda total: np.maximum(self.spectrum.minimum + total, 0.0))
 
     def gradient_norm(self, k: Any) -> Any:
-        """||grad F|| at iterate k, in the coordinates of the descent; a float or (n_k,)."""
+        """||grad F|| at iterate k, in the coordinates of the descent.
+
+        Parameters
+        ----------
+        k : int >= 0, inf, or array-like of shape (n_k,) of them
+
+        Returns
+        -------
+        float or ndarray of shape (n_k,)
+            In units of y, if the features are standardised.
+
+        Raises
+        ------
+        ValueError
+            If k is no number of steps.
+        """
         return self._of_sums(k, self.squared_gradient, np.sqrt)
 
     def degrees_of_freedom(self, k: Any) -> Any:
         """Trace of the matrix that takes y to its fitted values after k steps, intercept included.
 
-        ``df(k) = sum_j phi_k(h_j) v_j' M v_j`` with ``M = 2/S [Z 1]' D [Z 1]``; a float or (n_k,).
+        Parameters
+        ----------
+        k : int >= 0, inf, or array-like of shape (n_k,) of them
+
+        Returns
+        -------
+        float or ndarray of shape (n_k,)
+            Between 0 at k = 0 and the rank of the data while the step is at most 1 / L. One output's, whatever the
+            number of outputs.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`coef`.
+
+        Notes
+        -----
+        ``df(k) = sum_j phi_k(h_j) v_j' M v_j`` with ``M = 2/S [Z 1]' D [Z 1]``: what the filter lets through, of what
+        the data and not the penalty has part in.
         """
-        seen, curvature = self.spectrum.curvature > 0, self.spectrum.curvature
-
-        def trace(ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
-            self._refuse_limit(bool(np.isinf(ks).any()))
-            with np.errstate(over="ignore"):
-                return np.asarray(self._phi(ks[:, None], odd[:, None])[:, seen] @ curvature[seen])
-
-        return self._of_steps(k, trace)
+        return self._of_steps(k, self._refusing(self.smoother.degrees_of_freedom))
 
     def gcv(self, k: Any) -> Any:
-        """Generalised cross-validation ``(RSS_k / n) / (1 - df(k) / n)^2``; a float or (n_k,).
+        """Generalised cross-validation score ``(RSS_k / n) / (1 - df(k) / n)^2``.
 
-        RSS_k is the weighted squared error without the penalty, per unit of mean weight, and n
-        counts the rows of positive weight.
+        Parameters
+        ----------
+        k : int >= 0, inf, or array-like of shape (n_k,) of them
+
+        Returns
+        -------
+        float or ndarray of shape (n_k,)
+            In squared units of y, outputs added up; inf where all degrees of freedom are used up.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`coef`.
+
+        Notes
+        -----
+        RSS_k is the squared error without the penalty. Weights are precisions, not counts: n is the number of rows
+        of positive weight, and RSS_k is in units of their mean weight. So doubling all weights changes nothing, and a
+        row of weight 2 is one observation of half the variance, where two equal rows are two.
 
         References
         ----------
         Golub, G. H., Heath, M. and Wahba, G. (1979). Generalized cross-validation as a method for
         choosing a good ridge parameter. Technometrics 21(2), 215-223.
         :doi:`10.1080/00401706.1979.10489751`
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fssgd import GradientPath
+        >>> x = np.arange(10.0)[:, None]
+        >>> path = GradientPath.from_arrays(x, np.sin(x[:, 0]) + x[:, 0], learning_rate=0.1)
+        >>> int(np.argmin(path.gcv(np.arange(1000))))  # the steps to take
+        25
         """
 
-        def score(ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
-            self._refuse_limit(bool(np.isinf(ks).any()))
-            error = self.loss(ks)
+        def score(ks: Array, odd: Flags) -> Array:
+            error, share = self.squared_errors(ks, odd).sum(axis=1), self.smoother.residual_share(ks, odd)
             with np.errstate(over="ignore", invalid="ignore"):
-                if self.settings.alpha:
-                    weights = self._positions(ks, odd)[:, : len(self.scaling.scale)]
-                    error = np.maximum(error - self.settings.alpha * (weights**2).sum(axis=(1, 2)), 0.0)
-                share = self._residual_share(ks, odd)
-                ratio = np.divide(error, share**2, out=np.full_like(error, np.inf), where=share != 0)
+                ratio = np.divide(error, share**2, out=np.full_like(error, np.inf), where=share**2 > 0)
             return np.where(np.isnan(ratio), np.inf, ratio)  # an unstable descent that has overflowed
 
-        return self._of_steps(k, score)
+        return self._of_steps(k, self._refusing(score))
+
+    def ridge_equivalent(self, k: Any) -> Any:
+        """Penalty with which ridge regression shrinks about as much as k steps do.
+
+        Parameters
+        ----------
+        k : int >= 0, inf, or array-like of shape (n_k,) of them
+
+        Returns
+        -------
+        float or ndarray of shape (n_k,)
+            ``alpha + 1 / (2 eta k)``, on the scale of ``alpha`` (a mean squared error, and standardised features if
+            ``standardize``): inf at k = 0, the ``alpha`` of the descent itself at k = inf. Of scikit-learn's ``Ridge``
+            on such features, the sum of the weights times as much.
+
+        Raises
+        ------
+        ValueError
+            If k is no number of steps, or the step is above 2 / L: a descent that diverges shrinks nothing.
+
+        Notes
+        -----
+        Where the data has variance s along a direction, ridge keeps ``s / (s + alpha)`` of the least-squares solution
+        and k small steps keep ``1 - exp(-2 eta k s)``. The two agree for small and for large s and differ by at most
+        0.21 between, so the estimators are close but not the same: in the limit of small steps the risk of the
+        descent is at most 1.69 times that of this ridge [1]_. Ridge leaves the intercept
+        alone, the descent fits it step by step.
+
+        References
+        ----------
+        .. [1] Ali, A., Kolter, J. Z. and Tibshirani, R. J. (2019). A continuous-time view of early stopping for least
+           squares regression. Proceedings of Machine Learning Research 89, 1370-1378.
+           http://proceedings.mlr.press/v89/ali19a.html
+
+        Examples
+        --------
+        >>> from fssgd import GradientPath
+        >>> path = GradientPath.from_arrays([[1.0], [2.0], [3.0]], [1.0, 2.0, 4.0], learning_rate=0.1)
+        >>> path.ridge_equivalent([0, 1, 100])
+        array([ inf, 5.  , 0.05])
+        """
+        if not self.stable:
+            raise ValueError(
+                f"A descent that diverges is like no ridge: learning_rate={self.learning_rate:.6g} is above 2 / L = "
+                f"{2.0 / self.spectrum.largest:.6g}. Use a smaller step."
+            )
+
+        def penalty(ks: Array, odd: Flags) -> Array:
+            with np.errstate(divide="ignore"):
+                return self.settings.alpha + 1.0 / (2.0 * self.learning_rate * ks)
+
+        return self._of_steps(k, penalty)
 
     def steps_to(self, tol: float) -> int | float:
         """Return the first k at which a fit with this ``tol`` stops; inf if there is none.
 
-        That is the first k with ``||grad F_k|| <= max(tol G, 100 eps sqrt(2 L F_ref))``, G and F_ref
-        taken at W = 0 and the best constant b, and eps that of float64.
+        Parameters
+        ----------
+        tol : float >= 0
+
+        Returns
+        -------
+        int or inf
+            The first k with ``||grad F_k|| <= max(tol G, 100 eps sqrt(2 L F_ref))``, G and F_ref taken at W = 0 and
+            the best constant b, and eps that of float64.
+
+        Raises
+        ------
+        ValueError
+            If ``tol`` is negative or no number.
         """
         if not tol >= 0:
             raise ValueError(f"tol must be a non-negative number, got {tol!r}.")
         return self.squared_gradient.first_below(self.reference.threshold(tol, self.spectrum.largest) ** 2)
 
-    def _phi(self, ks: Array | float, odd: npt.NDArray[np.bool_] | bool) -> Array:
-        """phi_k(h_j), of shape (n_modes,), or (n_k, n_modes) for ks and odd of shape (n_k, 1)."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            logs = times(ks, self._logs)
-            reached = -np.expm1(logs)  # 1 - a^k, without cancelling
-            if self._largest_factor > 1.0:
-                reached = np.where((self._factors > 1.0) & odd, 1.0 + np.exp(logs), reached)
-            return np.asarray(reached * self._inverses)
+    def squared_errors(self, ks: Array, odd: Flags) -> Array:
+        """Mean squared error of each output, without the penalty, of shape (n_k, n_outputs)."""
+        squares = 0.5 * self.spectrum.gradient**2 * self.filter.inverses[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            powers = np.minimum(np.exp(2.0 * times(ks[:, None], self.filter.logs)), 1e300)
+            error = self.spectrum.minima + powers @ squares
+            if self.settings.alpha:
+                weights = self._positions(ks, odd)[:, : len(self.scaling.scale)]
+                error = error - self.settings.alpha * (weights**2).sum(axis=1)
+        return np.where(np.isnan(error), np.inf, np.maximum(error, 0.0))
 
     def _move(self, phi: Array) -> Array:
         """theta_k, with the leading axes of phi; a coordinate that overflows is infinite, and none is NaN."""
@@ -335,19 +468,9 @@ class GradientPath:
             theta = self.spectrum.start - self.spectrum.vectors @ moved
         return np.where(np.abs(theta) > EPS * HUGE, np.copysign(np.inf, theta), theta)
 
-    def _residual_share(self, ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
-        """1 - df(k) / n as a sum of terms that are positive while the step is stable."""
-        h, curvature = self.eigenvalues, self.spectrum.curvature
-        seen = h > 0
-        share = np.where(seen, curvature / np.where(seen, h, 1.0), 0.0)
-        powers = np.exp(times(ks[:, None], self._logs))
-        powers = np.where((self._factors > 1.0) & odd[:, None], -powers, powers)
-        left = (1.0 - share)[seen].sum() + powers[:, seen] @ share[seen]
-        return np.asarray((self.moments.n_samples - int(seen.sum()) + left) / self.moments.n_samples)
-
-    def _positions(self, ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
+    def _positions(self, ks: Array, odd: Flags) -> Array:
         self._refuse_limit(bool(np.isinf(ks).any()))
-        return self._move(self._phi(ks[:, None], odd[:, None]))
+        return self._move(self.filter.reached(ks[:, None], odd[:, None]))
 
     def _refuse_limit(self, wanted: bool) -> None:
         if wanted and (not self.stable or self.at_limit):
@@ -356,28 +479,37 @@ class GradientPath:
                 f"2 / L = {2.0 / self.spectrum.largest:.6g}. Use a smaller step, or a finite k."
             )
 
-    def _unscaled(self, theta: Array) -> tuple[Array, Array]:
-        weights, level = (theta[:-1], theta[-1]) if self.settings.fit_intercept else (theta, 0.0 * self.level)
-        coef, intercept = self.scaling.unscale(weights, level)
-        if not self.settings.fit_intercept:
-            return (coef[:, 0] if self.single else coef.T), np.zeros(()) if self.single else np.zeros(len(self.level))
-        intercept = intercept + self.level
-        return (coef[:, 0], intercept[0]) if self.single else (coef.T, intercept)
+    def _refusing(self, each: Callable[[Array, Flags], Array]) -> Callable[[Array, Flags], Array]:
+        def checked(ks: Array, odd: Flags) -> Array:
+            self._refuse_limit(bool(np.isinf(ks).any()))
+            return each(ks, odd)
 
-    def _of_positions(self, k: Any, read: Callable[[Array], Any]) -> Any:
-        def each(ks: Array, odd: npt.NDArray[np.bool_]) -> Any:
-            return np.array([read(theta) for theta in self._positions(ks, odd)])
+        return checked
+
+    def _of_positions(self, k: Any, which: Literal[0, 1]) -> Any:
+        """Coefficients (0) or intercepts (1) in the user's units."""
+
+        def each(ks: Array, odd: Flags) -> Array:
+            theta = self._positions(ks, odd)
+            if not self.settings.fit_intercept:
+                coef, intercept = self.scaling.unscale(theta, 0.0 * self.level)[0], np.zeros((len(ks), len(self.level)))
+            else:
+                coef, intercept = self.scaling.unscale(theta[:, :-1], theta[:, -1])
+                intercept = intercept + self.level
+            if self.single:
+                return (coef[..., 0], intercept[..., 0])[which]
+            return (np.swapaxes(coef, 1, 2), intercept)[which]
 
         return self._of_steps(k, each)
 
     def _of_sums(self, k: Any, sums: PowerSum, finish: Callable[[Array], Array]) -> Any:
-        def each(ks: Array, odd: npt.NDArray[np.bool_]) -> Array:
+        def each(ks: Array, odd: Flags) -> Array:
             with np.errstate(over="ignore"):
                 return finish(np.exp(2.0 * times(ks[:, None], sums.logs)) @ sums.coefficients)
 
         return self._of_steps(k, each)
 
-    def _of_steps(self, k: Any, each: Callable[[Array, npt.NDArray[np.bool_]], Any]) -> Any:
+    def _of_steps(self, k: Any, each: Callable[[Array, Flags], Any]) -> Any:
         """Call ``each`` with float k and their parities, some k at a time."""
         ks, odd = as_steps(k)
         size = max(1, CHUNK // (1 + self.spectrum.vectors.shape[0] * (1 + len(self.level))))

@@ -44,8 +44,8 @@ class Spectrum:
         gamma_j; exactly 0 where h_j is.
     start : ndarray of shape (n_parameters, n_outputs)
         theta_0, with b counted from the mean of y if there is an intercept.
-    minimum : float
-        F_min, which rounding may take a little below 0.
+    minima : ndarray of shape (n_outputs,)
+        What each output has part in F_min; rounding may take it a little below 0.
     accurate : bool
         Whether it comes from a root.
     """
@@ -55,8 +55,13 @@ class Spectrum:
     curvature: Array
     gradient: Array
     start: Array
-    minimum: float
+    minima: Array
     accurate: bool
+
+    @property
+    def minimum(self) -> float:
+        """F_min, which rounding may take a little below 0."""
+        return float(self.minima.sum())
 
     @property
     def largest(self) -> float:
@@ -90,13 +95,13 @@ def _from_scatter(
     half = 0.5 * moments.weight_sum
     data = moments.scatter_xx * (inverse[:, None] * (inverse / half))
     slope = moments.scatter_xy * (inverse / half)[:, None]
-    height = float(moments.variance_y.sum())
+    height = moments.variance_y
     coupled = bool(mu.any())
     if coupled:
         data += 2.0 * np.outer(mu, mu)
     if not fit_intercept:
         slope += 2.0 * np.outer(mu, moments.mean_y)
-        height += float(moments.mean_y @ moments.mean_y)
+        height = height + moments.mean_y**2
     elif coupled:
         data = np.block([[data, 2.0 * mu[:, None]], [2.0 * mu, 2.0]])
         slope = np.vstack([slope, np.zeros((1, outputs))])
@@ -109,9 +114,9 @@ def _from_scatter(
     smallest = len(h) * EPS * h[-1]
     if h[0] <= smallest:
         null = h <= smallest
-        from_start = float((np.abs(h[null]) @ (vectors[:, null].T @ theta) ** 2).sum()) > EPS * height
+        from_start = float((np.abs(h[null]) @ (vectors[:, null].T @ theta) ** 2).sum()) > EPS * float(height.sum())
         if from_start:  # what lies in the null space stays there, and in F
-            height += float(np.vdot(theta, 0.5 * (data @ theta) - slope))
+            height = height + (theta * (0.5 * (data @ theta) - slope)).sum(axis=0)
         slope = vectors.T @ slope
         slope[null] = 0.0
         h[null] = 0.0
@@ -120,8 +125,8 @@ def _from_scatter(
     curvature = np.maximum(h - penalty @ vectors**2, 0.0) if alpha else h
     gradient = h[:, None] * (vectors.T @ theta) - slope
     falls = gradient if from_start else slope
-    minimum = height - float(np.add.reduce(falls * falls, 1) @ (0.5 / np.where(h > 0, h, np.inf)))
-    spectrum = Spectrum(h, vectors, curvature, gradient, start, minimum, False)
+    minima = height - (0.5 / np.where(h > 0, h, np.inf)) @ (falls * falls)
+    spectrum = Spectrum(h, vectors, curvature, gradient, start, minima, False)
     return _with_intercept(spectrum) if fit_intercept and not coupled else spectrum
 
 
@@ -164,19 +169,19 @@ def _from_root(
     along = vectors.T @ theta
     gradient = 2.0 * sigma[:, None] * (sigma[:, None] * along - reached) + shift * along
     h = 2.0 * sigma**2 + shift
-    minimum = float((missed * missed).sum())
+    minima = (missed * missed).sum(axis=0)
     if frozen > EPS**2 * float((targets * targets).sum()):  # what lies in the null space stays there, and in F
         residual = rows @ theta - targets
-        falls = (gradient * gradient).sum(axis=1) / np.where(h > 0, 2.0 * h, 1.0)
-        minimum = float((residual * residual).sum() + 0.5 * shift * (theta * theta).sum() - falls.sum())
+        falls = (0.5 / np.where(h > 0, h, np.inf)) @ (gradient * gradient)
+        minima = (residual * residual).sum(axis=0) + 0.5 * shift * (theta * theta).sum(axis=0) - falls
     elif shift:
-        minimum += float((shift / h) @ (reached * reached).sum(axis=1))
+        minima = minima + (shift / h) @ (reached * reached)
     curvature = 2.0 * sigma**2
     if alpha and not shift:
         curvature = np.maximum(h - 2.0 * alpha * (vectors[:size] ** 2).sum(axis=0), 0.0)
     if basis is not None:
         vectors = np.vstack([basis @ vectors[:size], vectors[size:]])
-    spectrum = Spectrum(h, vectors, curvature, gradient, start, minimum, True)
+    spectrum = Spectrum(h, vectors, curvature, gradient, start, minima, True)
     return _with_intercept(spectrum) if fit_intercept and not coupled else spectrum
 
 
@@ -192,4 +197,4 @@ def _with_intercept(features: Spectrum) -> Spectrum:
         features.gradient,
     )
     vectors[p, modes], gradient[modes] = 1.0, 2.0 * features.start[p]
-    return Spectrum(h, vectors, curvature, gradient, features.start, features.minimum, features.accurate)
+    return Spectrum(h, vectors, curvature, gradient, features.start, features.minima, features.accurate)

@@ -7,13 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from fssgd._decay import first_integer
-from fssgd._path import GradientPath
+from fssgd._path import ACCURACY, GradientPath
 from fssgd._problem import Array, Monitor, Problem, Rows, Solution, Status
 from fssgd._refine import refined_limit
 from fssgd._spectrum import decompose
 from fssgd.backends._base import Backend
-
-ACCURACY = 1e-10
 
 
 class Spectral(Backend):
