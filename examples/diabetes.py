@@ -7,6 +7,7 @@ makes 65 features, more than least squares can use without fitting noise. Gradie
 not get that far: directions along which the data is wide are fitted in a few steps, narrow ones hardly at all.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression
@@ -14,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from fssgd import LinearRegressorGD
+from fssgd import CoefficientPathDisplay, LinearRegressorGD
 
 X, y = load_diabetes(return_X_y=True, scaled=False)
 folds = KFold(5, shuffle=True, random_state=0)
@@ -51,3 +52,10 @@ k = np.arange(1, 10_001)
 best = int(k[path.gcv(k).argmin()])
 print(f"\nGeneralised cross-validation stops at {best} steps, {path.degrees_of_freedom(best):.1f} degrees of freedom")
 report("LinearRegressorGD, 65 features, stopped there", descent.set_params(linearregressorgd__max_iter=best))
+
+# The coefficients on the way, and that stop. Up to it they come in one after the other; then squares and products that
+# say nearly the same begin to pull against each other.
+CoefficientPathDisplay.from_path(path, max_iter=30_000)
+plt.axvline(best, color="black", linewidth=1)
+plt.title(f"65 coefficients, and a stop after {best} steps")
+plt.show()

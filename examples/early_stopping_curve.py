@@ -62,6 +62,6 @@ axes.semilogx(steps, path.gcv(steps), color="grey", linestyle=":", label="genera
 for color, (name, model) in zip(plt.colormaps["tab10"].colors, models.items(), strict=False):
     axes.axvline(model.n_iter_, color=color, linewidth=1, label=f"{name}: {model.n_iter_}")
 axes.axhline(ridge_error, color="tab:brown", linestyle="--", label="RidgeCV")
-axes.set(xlabel="steps k", ylabel="mean squared error", ylim=(0.95 * errors.min(), 1.6 * errors.min()))
+axes.set(xlabel="steps k", ylabel="mean squared error", ylim=(0.85 * errors.min(), 1.6 * errors.min()))
 axes.legend(fontsize="small", ncols=2)
 plt.show()
