@@ -80,11 +80,18 @@ class Diagnosis:
 
     @property
     def advice(self) -> tuple[str, ...]:
+        """What to do, in sentences."""
         found = [*_on_divergence(self), *_on_scaling(self), *_on_the_step(self), *_on_columns(self)]
         return tuple(found) or ("Nothing slows this descent down: leave it as it is.",)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain types that JSON knows; inf is the string "inf"."""
+        """Return all of it as plain types that JSON knows.
+
+        Returns
+        -------
+        dict
+            inf is the string "inf".
+        """
         document: dict[str, Any] = _plain({**asdict(self), "advice": self.advice})
         if self.standardized is not None:
             document["standardized"] = self.standardized.to_dict()

@@ -147,6 +147,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     @property
     def loss_curve_(self) -> Array:
+        """F at iterates 0 to ``n_iter_``."""
         check_is_fitted(self)
         curve = vars(self).get("_loss_curve")
         if curve is None:
@@ -159,6 +160,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     @property
     def path_(self) -> GradientPath:
+        """Every other iterate, after a fit in closed form."""
         check_is_fitted(self)
         if not hasattr(self, "moments_"):
             raise AttributeError(

@@ -118,7 +118,20 @@ class Moments:
     def of_rows(
         cls, X: Any, y: Any, weight: Array | None, *, accurate: bool = False, feature_names: Any = None
     ) -> Moments:
-        """As :meth:`from_arrays`, for input that is validated but for its finiteness; y is 2-D."""
+        """As :meth:`from_arrays`, for input that is validated but for its finiteness.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR} of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples, n_outputs)
+        weight : ndarray of shape (n_samples,) or None
+        accurate : bool, default=False
+        feature_names : ndarray of shape (n_features,) of object, default=None
+
+        Returns
+        -------
+        Moments
+        """
         X = canonical(X)
         sums = sums_of_rows(X, y, weight, accurate=accurate)
         check_resolved(sums.mean, sums.squares, sums.constant, X, y, feature_names)
@@ -205,38 +218,47 @@ class Moments:
 
     @property
     def n_samples(self) -> int:
+        """Number of rows of positive weight."""
         return self.sums.n_samples
 
     @property
     def weight_sum(self) -> float:
+        """Sum of the weights."""
         return self.sums.weight
 
     @property
     def n_features(self) -> int:
+        """Number of columns of X."""
         return len(self.sums.mean) - self.n_outputs
 
     @property
     def mean_x(self) -> Array:
+        """Weighted means of X, of shape (n_features,)."""
         return self.sums.mean[: self.n_features]
 
     @property
     def mean_y(self) -> Array:
+        """Weighted means of y, of shape (n_outputs,)."""
         return self.sums.mean[self.n_features :]
 
     @property
     def scatter_xx(self) -> Array:
+        """Centred second moments of X, of shape (n_features, n_features)."""
         return self.sums.second_moments(*self._of("xx"))
 
     @property
     def scatter_xy(self) -> Array:
+        """Centred second moments of X and y, of shape (n_features, n_outputs)."""
         return self.sums.second_moments(*self._of("xy"))
 
     @property
     def scatter_yy(self) -> Array:
+        """Centred second moments of y, of shape (n_outputs, n_outputs)."""
         return self.sums.second_moments(*self._of("yy"))
 
     @property
     def accurate(self) -> bool:
+        """Whether a triangular factor is carried instead of the scatter matrix."""
         return self.sums.is_root
 
     @property

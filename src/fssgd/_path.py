@@ -155,7 +155,21 @@ class GradientPath:
     def of(
         cls, moments: Moments, settings: Settings, *, start: Locate | None = None, single: bool | None = None
     ) -> GradientPath:
-        """Decompose the problem, seen from where ``start(scaling, level)`` says the descent begins."""
+        """Decompose the problem, with settings bundled and any start.
+
+        Parameters
+        ----------
+        moments : Moments
+        settings : Settings
+        start : callable, default=None
+            Takes the scaling and the level of y to theta_0, of shape (n_parameters, n_outputs); None is W = 0, b = 0.
+        single : bool, default=None
+            Whether results drop the axis of the outputs; None does if there is one.
+
+        Returns
+        -------
+        GradientPath
+        """
         scaling = Scaling.of_columns(moments.mean_x, moments.variance_x, settings)
         level = moments.mean_y if settings.fit_intercept else np.zeros(moments.n_outputs)
         theta = (start or _zeros(settings))(scaling, level)
@@ -168,6 +182,7 @@ class GradientPath:
 
     @property
     def eigenvalues(self) -> Array:
+        """Eigenvalues h of the Hessian of F in the coordinates of the descent."""
         return self.spectrum.eigenvalues
 
     @cached_property
@@ -205,16 +220,45 @@ class GradientPath:
         return self.filter.at_limit
 
     def position(self, k: int | float) -> Array:
-        """Return theta_k, of shape (n_parameters, n_outputs), with b counted from ``level``."""
+        """Return iterate k in the coordinates of the descent.
+
+        Parameters
+        ----------
+        k : int >= 0 or inf
+
+        Returns
+        -------
+        ndarray of shape (n_parameters, n_outputs)
+            theta_k; the intercept, if there is one, comes last and is counted from ``level``.
+        """
         self._refuse_limit(np.inf == k)
         return self._move(self.filter.reached(as_float(k), bool(k != np.inf and k % 2)))
 
     def settled_at(self, k: int | float) -> bool:
-        """Whether iterate k is the limit, to rounding."""
+        """Tell whether iterate k is the limit, to rounding.
+
+        Parameters
+        ----------
+        k : int >= 0 or inf
+
+        Returns
+        -------
+        bool
+        """
         return self.stable and self.excess_loss.at(k) <= EPS**2 * self.excess_loss.at(0)
 
     def rounding_at(self, k: int | float) -> float:
-        """``eps min(eta k L, cond(H))``: what rounding of a scatter matrix may do to iterate k; 0 from a root."""
+        """Estimate what the rounding of second moments may do to iterate k.
+
+        Parameters
+        ----------
+        k : int >= 0 or inf
+
+        Returns
+        -------
+        float
+            ``eps min(eta k L, cond(H))``, relative to the coefficients; 0 where the moments carry a root.
+        """
         if self.spectrum.accurate:
             return 0.0
         grown = self.learning_rate * self.spectrum.largest * as_float(k)
@@ -448,7 +492,19 @@ class GradientPath:
         return self.squared_gradient.first_below(self.reference.threshold(tol, self.spectrum.largest) ** 2)
 
     def squared_errors(self, ks: Array, odd: Flags) -> Array:
-        """Mean squared error of each output, without the penalty, of shape (n_k, n_outputs)."""
+        """Mean squared error of each output, without the penalty.
+
+        Parameters
+        ----------
+        ks : ndarray of shape (n_k,)
+            Numbers of steps, as floats.
+        odd : ndarray of shape (n_k,) of bool
+            Which of them are odd: floats beyond 2^53 do not say.
+
+        Returns
+        -------
+        ndarray of shape (n_k, n_outputs)
+        """
         squares = 0.5 * self.spectrum.gradient**2 * self.filter.inverses[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
             powers = np.minimum(np.exp(2.0 * times(ks[:, None], self.filter.logs)), 1e300)

@@ -261,22 +261,59 @@ class Problem:
         return self.learning_rate * self.curvature <= 2.0 + rounding_of_limit(len(self.start))
 
     def penalty(self, theta: Array) -> Array:
-        """alpha (W, 0), of the shape of theta."""
+        """Half the gradient of the penalty, ``alpha (W, 0)``.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters, n_outputs)
+
+        Returns
+        -------
+        ndarray of the shape of theta
+        """
         pulled = self.alpha * theta
         if self.fit_intercept:
             pulled[-1] = 0
         return np.asarray(pulled, dtype=self.dtype)
 
     def loss(self, theta: Array) -> float:
-        """F(theta)."""
+        """F at theta.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters, n_outputs)
+
+        Returns
+        -------
+        float
+        """
         return float(self.evaluate(theta)[0])
 
     def gradient(self, theta: Array) -> Array:
-        """grad F(theta), of the shape of theta."""
+        """Gradient of F at theta.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters, n_outputs)
+
+        Returns
+        -------
+        ndarray of the shape of theta
+        """
         return self.evaluate(theta)[1]
 
     def evaluate(self, theta: Array) -> tuple[Any, Array]:
-        """F(theta) and grad F(theta), from one pass over the rows."""
+        """F and its gradient at theta, from one pass over the rows, wherever they are.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters, n_outputs)
+
+        Returns
+        -------
+        loss : float
+        gradient : ndarray of the shape of theta
+        """
         error, back = self.anywhere.misfit(theta)
         pull = self.penalty(theta)
         return error + np.vdot(theta, pull), 2 * (back + pull)
@@ -284,6 +321,17 @@ class Problem:
     def highest_loss(self, lowest: float, theta: Array) -> float:
         """Return the largest computed F that rounding explains at theta, once F was ``lowest``.
 
+        Parameters
+        ----------
+        lowest : float
+        theta : ndarray of shape (n_parameters, n_outputs)
+
+        Returns
+        -------
+        float
+
+        Notes
+        -----
         With d = 8 eps (rms(T) + sqrt(L / 2) ||theta||), the error of a residual's norm, that is
         ``lowest + 4 d sqrt(lowest) + d^2``. Above it, the loss has risen. With a stable step it cannot rise.
         """
@@ -298,6 +346,10 @@ class Problem:
         """Yield the steps after which a stepping backend reports.
 
         They are equally spaced, at most 100, and far enough apart that a report costs next to nothing.
+
+        Returns
+        -------
+        iterator of int
         """
         total = int(self.max_iter)
         size = max(-(-total // MAX_CHUNKS), CHUNK_WORK // (self.anywhere.n_samples * self.start.size + 1), 1)

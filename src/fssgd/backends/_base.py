@@ -66,7 +66,13 @@ class Backend(abc.ABC):
         return True
 
     def get_settings(self) -> Mapping[str, Any]:
-        """Return the settings, name to value."""
+        """Return the settings.
+
+        Returns
+        -------
+        dict
+            Name to value, in the order of the names.
+        """
         return dict(sorted(vars(self).items()))
 
     def __eq__(self, other: object) -> bool:

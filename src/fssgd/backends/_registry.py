@@ -54,7 +54,13 @@ def register_backend(name: str, path: str, extra: str | None = None, overwrite: 
 
 
 def available_backends() -> tuple[str, ...]:
-    """Return the names of the backends that can run here, in the order of their registration."""
+    """Return the names of the backends that can run here.
+
+    Returns
+    -------
+    tuple of str
+        In the order of their registration.
+    """
     names = []
     for name in _registry:
         try:
@@ -67,6 +73,14 @@ def available_backends() -> tuple[str, ...]:
 
 def get_backend(name: str) -> Backend:
     """Return the backend of this name with its default settings.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    Backend
 
     Raises
     ------

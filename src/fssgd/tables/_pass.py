@@ -113,12 +113,27 @@ class TablePass:
         self._bar.update(state.rows)
 
     def finish(self) -> PassState:
-        """Return what all rows have come to, faults included, to be merged with that of other rows."""
+        """Return what all rows have come to, faults included, to be merged with that of other rows.
+
+        Returns
+        -------
+        PassState
+        """
         self._flush()
         return self.state
 
     def moments(self) -> Moments:
-        """Return the moments of all rows, or raise what was found wrong with them."""
+        """Return the moments of all rows, or raise what was found wrong with them.
+
+        Returns
+        -------
+        Moments
+
+        Raises
+        ------
+        ValueError
+            If there are no rows that count, or a value is not usable.
+        """
         return moments_of_state(self.finish(), self._spec, self._faulty or self._where, self._where)
 
     def _flush(self) -> None:

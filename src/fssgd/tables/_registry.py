@@ -76,7 +76,18 @@ def read_table(
     checkpoint_every: float = 30.0,
     progress: bool | None = None,
 ) -> Moments:
-    """Take a table of any known kind to its moments; the arguments are those of ``Moments.from_table``.
+    """Take a table of any known kind to its moments.
+
+    Parameters
+    ----------
+    table : Any
+    spec : TableSpec
+    checkpoint, checkpoint_every, progress
+        All as for :meth:`fssgd.Moments.from_table`.
+
+    Returns
+    -------
+    Moments
 
     Raises
     ------

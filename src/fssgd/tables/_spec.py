@@ -48,7 +48,22 @@ class TableSpec:
 
     @classmethod
     def of(cls, target: Any, features: Any, weight: Any, accurate: bool, on_missing: str) -> TableSpec:
-        """Check the arguments against each other, before any table is looked at."""
+        """Check the arguments against each other, before any table is looked at.
+
+        Parameters
+        ----------
+        target, features, weight, accurate, on_missing
+            As for :meth:`fssgd.Moments.from_table`.
+
+        Returns
+        -------
+        TableSpec
+
+        Raises
+        ------
+        ValueError
+            If they contradict each other.
+        """
         if on_missing not in ("raise", "drop"):
             raise ValueError(f"on_missing must be 'raise' or 'drop', got {on_missing!r}.")
         targets = _names("target", target)
@@ -78,6 +93,10 @@ class TableSpec:
         where : str
             What to call the table in messages.
 
+        Returns
+        -------
+        TableSpec
+
         Raises
         ------
         ValueError
@@ -98,7 +117,15 @@ class TableSpec:
         return spec
 
     def check(self, columns: Iterable[Column], where: str) -> None:
-        """Raise a ValueError unless the table has every column asked for, once, of a numeric type."""
+        """Raise a ValueError unless the table has every column asked for, once, of a numeric type.
+
+        Parameters
+        ----------
+        columns : iterable of Column
+            What the table has.
+        where : str
+            What to call it in messages.
+        """
         columns = list(columns)
         counts, kinds = Counter(column.name for column in columns), {column.name: column for column in columns}
         absent = [name for name in self.columns if name not in kinds]
