@@ -21,6 +21,7 @@ LinearRegressorGD().fit(np.random.default_rng(0).normal(size=(20_000, 25)), np.a
 X = np.memmap({path!r}, mode="r", dtype={dtype!r}, shape=(200_000, 50), order={order!r})
 y = np.arange(200_000.0)
 limit({megabytes})
+X = {X}
 model = LinearRegressorGD().fit(X, y)
 batches = LinearRegressorGD()
 for start in range(0, len(X), 50_000):
@@ -30,12 +31,17 @@ print(model.n_iter_)
 """
 
 
-def run(tmp_path, megabytes, dtype="float64", order="C"):
+def run(tmp_path, megabytes, dtype="float64", order="C", given="X"):
     path = tmp_path / "X.bin"
     X = np.random.default_rng(1).normal(size=(200_000, 50)).astype(dtype)
     path.write_bytes(X.tobytes(order=order))
     code = LIMITED.format(
-        path=str(path), dtype=dtype, order=order, megabytes=megabytes, rtol=1e-4 if dtype == "float32" else 1e-9
+        X=given,
+        path=str(path),
+        dtype=dtype,
+        order=order,
+        megabytes=megabytes,
+        rtol=1e-4 if dtype == "float32" else 1e-9,
     )
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
@@ -50,4 +56,4 @@ def test_a_memory_map_is_fitted_in_less_memory_than_it_has(tmp_path, dtype, orde
 
 
 def test_the_limit_is_one(tmp_path):
-    assert run(tmp_path, 0).returncode != 0
+    assert "MemoryError" in run(tmp_path, 24, given="np.array(X)").stderr

@@ -17,6 +17,7 @@ from fssgd.tables.spark import predict_spark
 
 pytest.importorskip("pyspark")
 pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
 pq = pytest.importorskip("pyarrow.parquet")
 
 pytestmark = [
@@ -258,9 +259,8 @@ def test_columns_that_cannot_be_had(session):
 def test_prediction_stays_in_spark(frame, outputs):
     names = ["a.b", "x`y", "b"]
     table = frame({"a.b": X[:, 0], "x`y": X[:, 1], "b": W > 1, "id": np.arange(N)})
-    rows = np.column_stack([X[:, :2], W > 1])
+    rows = pd.DataFrame(np.column_stack([X[:, :2], W > 1]), columns=names)
     model = LinearRegressorGD().fit(rows, Y[:, 0] if outputs == 1 else Y)
-    model.feature_names_in_ = np.array(names, dtype=object)
     predicted = model.predict_table(table)
     added = ["prediction"] if outputs == 1 else ["prediction_0", "prediction_1"]
     assert predicted.columns == [*table.columns, *added]
