@@ -79,6 +79,7 @@ def blocks(monkeypatch):
     """Make blocks of rows so small that every table has many."""
     monkeypatch.setattr("fssgd._blocks.BLOCK_ROWS", 64)
     monkeypatch.setattr("fssgd._blocks.BLOCK_SIZE", 1)
+    monkeypatch.setattr("fssgd._blocks.LARGEST_SIZE", 1)
 
 
 def assert_same(moments, expected):

@@ -27,7 +27,7 @@ DROPPED = r"Dropped 3 of 3000 rows .* column 'a' \(3 rows\)"
 CHILD = """
 import json, os, signal, sys
 import fssgd._blocks
-fssgd._blocks.BLOCK_ROWS, fssgd._blocks.BLOCK_SIZE = 64, 1
+fssgd._blocks.BLOCK_ROWS, fssgd._blocks.BLOCK_SIZE, fssgd._blocks.LARGEST_SIZE = 64, 1, 1
 from fssgd import Moments
 from fssgd.tables._checkpoint import Checkpoint
 
@@ -50,6 +50,7 @@ Moments.from_table(sys.argv[2], **settings, checkpoint=sys.argv[3], checkpoint_e
 def _small_blocks(monkeypatch):
     monkeypatch.setattr("fssgd._blocks.BLOCK_ROWS", 64)
     monkeypatch.setattr("fssgd._blocks.BLOCK_SIZE", 1)
+    monkeypatch.setattr("fssgd._blocks.LARGEST_SIZE", 1)
 
 
 @pytest.fixture(params=["parquet", "csv"])
