@@ -1,11 +1,13 @@
 """Least squares on a Spark DataFrame: fssgd against Spark ML's LinearRegression(solver="normal").
 
-Both read the same Parquet files, which nothing caches, on local[2]; rounds take turns, the first one warms up.
+Both read the same Parquet files, which nothing caches, on local[2]; rounds take turns, and the first ones let the JVM
+compile what it runs.
 
     python benchmarks/spark_against_spark_ml.py [rows] [features]
 """
 
 import os
+import statistics
 import sys
 import tempfile
 import time
@@ -20,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from fssgd import LinearRegressorGD, Moments
 
-FILES, ROUNDS = 8, 3
+FILES, WARM_UP, ROUNDS = 8, 3, 5
 
 
 def write(folder, n_rows, names):
@@ -46,7 +48,7 @@ def fit_spark_ml(table, names):
 
 
 def main():
-    """Print the seconds of every round, and the ratio of the best ones."""
+    """Print the seconds of every round, and the ratio of the medians."""
     n_rows, n_features = (int(argument) for argument in (*sys.argv[1:], 2_000_000, 20)[:2])
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
@@ -58,14 +60,14 @@ def main():
         write(Path(folder), n_rows, names)
         table = session.read.parquet(folder)
         seconds, coefs = {fit_fssgd: [], fit_spark_ml: []}, {}
-        for number in range(ROUNDS + 1):
+        for number in range(WARM_UP + ROUNDS):
             for fit, times in seconds.items():
                 start = time.perf_counter()
                 coefs[fit] = fit(table, names)
                 times.append(time.perf_counter() - start)
-                print(f"round {number} {fit.__name__:13} {times[-1]:6.2f} s", "(warming up)" if number == 0 else "")
+                print(f"round {number} {fit.__name__:13} {times[-1]:6.2f} s", "(warming up)" if number < WARM_UP else "")
     session.stop()
-    ours, theirs = (min(times[1:]) for times in seconds.values())
+    ours, theirs = (statistics.median(times[WARM_UP:]) for times in seconds.values())
     difference = np.abs(coefs[fit_fssgd] / coefs[fit_spark_ml] - 1).max()
     print(f"{n_rows} x {n_features}: fssgd {ours:.2f} s, Spark ML {theirs:.2f} s, {theirs / ours:.1f} times faster")
     print(f"largest relative difference of a coefficient: {difference:.1e}")
