@@ -83,7 +83,7 @@ def test_case_30_sparse(model):
 @pytest.mark.parametrize("weighted", [True, False])
 def test_case_30_sparse_equals_dense(model, losses, standardize, fit_intercept, weighted):
     rng = np.random.default_rng(0)
-    X = sp.random_array((80, 5), density=0.2, rng=rng, format="csr") * 3
+    X = sp.csr_array(sp.random(80, 5, density=0.2, random_state=rng)) * 3
     y, weight = rng.normal(size=(80, 2)) + 4, rng.integers(0, 3, 80) if weighted else None
     settings = {"standardize": standardize, "fit_intercept": fit_intercept, "alpha": 0.1, **FEW_STEPS}
     sparse = model(**settings).fit(X, y, sample_weight=weight)
@@ -96,7 +96,7 @@ def test_case_30_sparse_equals_dense(model, losses, standardize, fit_intercept, 
 def test_case_30_a_large_sparse_matrix_is_never_dense(backend, model):
     n_samples, n_features = 100_000, 1000 if backend == "spectral" else 10_000
     rng = np.random.default_rng(0)
-    X = sp.random_array((n_samples, n_features), density=1e-4, rng=rng, format="csr")
+    X = sp.csr_array(sp.random(n_samples, n_features, density=1e-4, random_state=rng))
     y = X @ rng.normal(size=n_features) + 1
 
     def fit():
@@ -109,7 +109,7 @@ def test_case_30_a_large_sparse_matrix_is_never_dense(backend, model):
 
 def test_case_30_by_default_a_large_sparse_matrix_is_stepped_over():
     rng = np.random.default_rng(0)
-    X = sp.random_array((100_000, 10_000), density=1e-4, rng=rng, format="csr")
+    X = sp.csr_array(sp.random(100_000, 10_000, density=1e-4, random_state=rng))
     fitted = LinearRegressorGD(max_iter=5, tol=None)
     assert peak_memory(lambda: fitted.fit(X, X @ np.ones(10_000))) < 8 * X.shape[0] * X.shape[1] / 100
     assert fitted.backend_ == "numpy"

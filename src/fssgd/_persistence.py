@@ -83,7 +83,10 @@ def _check(document: dict[str, Any]) -> None:
     document["params"] = {name: _number(value) if value == "inf" else value for name, value in params.items()}
     document["n_iter"] = _number(document["n_iter"])
     for name in ("learning_rate", "loss"):
-        document[name] = float(_numbers(name, document[name]))
+        number = _numbers(name, document[name])
+        if number.ndim:
+            raise ValueError(f"{name} is not one number.")
+        document[name] = float(number)
     if not (
         document["n_iter"] >= 0 and isinstance(document["converged"], bool) and isinstance(document["backend"], str)
     ):
