@@ -65,7 +65,8 @@ def main():
                 start = time.perf_counter()
                 coefs[fit] = fit(table, names)
                 times.append(time.perf_counter() - start)
-                print(f"round {number} {fit.__name__:13} {times[-1]:6.2f} s", "(warming up)" if number < WARM_UP else "")
+                note = "(warming up)" if number < WARM_UP else ""
+                print(f"round {number} {fit.__name__:13} {times[-1]:6.2f} s {note}")
     session.stop()
     ours, theirs = (statistics.median(times[WARM_UP:]) for times in seconds.values())
     difference = np.abs(coefs[fit_fssgd] / coefs[fit_spark_ml] - 1).max()

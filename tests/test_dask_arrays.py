@@ -416,3 +416,26 @@ def test_steps_go_on_when_a_worker_dies(cluster):
     assert float(after[0]) == float(before[0])
     np.testing.assert_array_equal(after[1], before[1])
     assert victim not in cluster.has_what()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (lambda: da.ones(6, chunks=3), r"^X has 1 dimensions, expected 2: reshape it\.$"),
+        (lambda: da.ones((4, 3, 2), chunks=2), r"^X has 3 dimensions, expected 2: reshape it\.$"),
+        (lambda: frame()["a"] if "a" in frame() else frame().iloc[:, 0], r"^X has 1 dimensions"),
+    ],
+)
+def test_predict_says_what_shape_it_expects(wrong, text):
+    model = LinearRegressorGD().fit(cut(X), cut(y))
+    with pytest.raises(ValueError, match=text):
+        model.predict(wrong())
+
+
+def test_complex_frames_and_missing_targets_are_refused():
+    table = frame()
+    column = table.columns[0]
+    with pytest.raises(ValueError, match=r"X has columns that are not numeric: .* \(complex128\)"):
+        LinearRegressorGD().fit(table.assign(**{column: table[column] + 1j}), series(y))
+    with pytest.raises(ValueError, match="requires y to be passed, but the target y is None"):
+        LinearRegressorGD().fit(cut(X), None)

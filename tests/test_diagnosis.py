@@ -394,3 +394,21 @@ def test_moments_have_their_own_y():
 def test_public():
     assert Diagnosis.__module__ == "fssgd"
     assert fssgd.diagnose is diagnose
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e-10])
+def test_a_direction_that_second_moments_lose_is_looked_for_again(size):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=200)
+    found = diagnose(np.column_stack([x, x + size * rng.normal(size=200)]), x + rng.normal(size=200))
+    assert found.accurate
+    assert found.null_directions == 0
+    assert found.condition_number > 0.1 / size**2
+
+
+def test_what_blames_a_column_does_not_say_that_nothing_is_wrong():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=200)
+    found = diagnose(np.column_stack([x, x + 1e-7 * rng.normal(size=200)]), x, standardize=True)
+    assert found.blame
+    assert not any("Nothing slows" in sentence for sentence in found.advice)

@@ -197,7 +197,7 @@ def test_an_offset_of_y_does_not_change_the_choice_of_folds(offset, cv):
         np.testing.assert_allclose(far.cv_mse_at(settled), near.cv_mse_at(settled), rtol=1e-6)
 
 
-@pytest.mark.parametrize("cv", [None, 4])
+@pytest.mark.parametrize("cv", [4, 7])
 def test_a_step_that_is_too_large(cv):
     """It diverges slowly in some folds and in all; the best k before that is found, and no NaN."""
     L = GradientPath.from_arrays(X, Y).spectrum.largest
@@ -336,3 +336,44 @@ def test_folds_without_weight_and_fits_without_residual_are_refused():
         LinearRegressorGDCV(cv=3).fit(X, Y, weight)
     with pytest.raises(ValueError, match=r"cannot choose: with n_samples=2 rows, already the first step fits all"):
         LinearRegressorGDCV().fit([[1.0], [2.0]], [1.0, 3.0])
+
+
+def by_hand(X, y, folds, k):
+    errors = []
+    for train, test in folds:
+        model = LinearRegressorGD(max_iter=k, tol=None, learning_rate=0.1, backend="numpy").fit(X[train], y[train])
+        errors.append(np.mean((y[test] - model.predict(X[test])) ** 2))
+    return np.mean(errors)
+
+
+@pytest.mark.parametrize(
+    "folds",
+    [
+        [([4, 5, 6, 7], [0, 0, 0, 1, 2, 3]), ([0, 1, 2, 3], [4, 5, 6, 7])],  # a row validates three times
+        [([0, 0, 1, 1, 2, 3], [6, 7]), ([4, 5, 5, 6], [0, 1, 2])],  # a bootstrap
+        [([True, False] * 4, [False, True] * 4), ([False, True] * 4, [True, False] * 4)],
+    ],
+)
+def test_folds_of_repeated_rows_and_of_masks(folds):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(8, 2)), rng.normal(size=8)
+    folds = [tuple(np.array(rows) for rows in fold) for fold in folds]
+    model = LinearRegressorGDCV(learning_rate=0.1, cv=folds).fit(X, y)
+    assert model.cv_mse_at(10) == pytest.approx(by_hand(X, y, folds, 10), rel=1e-10)
+    alone = LinearRegressorGD(max_iter=model.n_iter_, tol=None, learning_rate=0.1).fit(X, y)
+    np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-12)
+    assert model.moments_.n_samples == 8
+
+
+def test_what_cannot_be_chosen_by():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
+    with pytest.raises(ValueError, match=r"^cv yields no folds: a generator is used up by one fit"):
+        LinearRegressorGDCV(cv=iter([])).fit(X, y)
+    with pytest.raises(ValueError, match=r"is above 2 / L = .*: use a smaller step, or folds"):
+        LinearRegressorGDCV(learning_rate=3.0).fit(X, y)
+
+
+def test_a_constant_target_needs_one_step():
+    X = np.random.default_rng(5).normal(size=(30, 3))
+    assert LinearRegressorGDCV(learning_rate=0.1).fit(X, np.full(30, 5.0)).best_score_ < 1e-12

@@ -203,3 +203,13 @@ def test_intervals_cover_the_expectation():
     inside = ((summary.lower <= expected) & (expected <= summary.upper)).mean(axis=0)
     np.testing.assert_allclose(inside, 0.9, atol=4 * np.sqrt(0.09 / 2000) + 0.01)  # sigma holds a little bias too
     assert np.mean(summary.sigma**2) == pytest.approx(0.49, rel=0.1)
+
+
+def test_a_descent_that_diverges_has_no_summary():
+    X = np.array([[10.0, 1.0], [-10.0, 1.0], [10.0, -1.0], [-10.0, -1.0]] * 3)
+    y = X[:, 1] + np.tile([0.1, 0.1, -0.1, -0.1], 3)
+    model = LinearRegressorGD(standardize=False, learning_rate=0.0101, max_iter=3, tol=None).fit(X, y)
+    with pytest.raises(
+        ValueError, match=r"^A descent that diverges has no degrees of freedom.* is above 2 / L = 0\.01\."
+    ):
+        model.summary()

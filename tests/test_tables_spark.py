@@ -288,3 +288,19 @@ def test_prediction_of_many_columns(session):
     rows = np.arange(2)[:, None] + np.arange(300)
     found = [row.prediction for row in predicted.collect()]
     np.testing.assert_allclose(found, rows @ coef + 1.0, rtol=1e-10)
+
+
+def test_prediction_refuses_what_it_could_mistake(session):
+    table = vectors(session, [([1.0, 2.0], 1.0), ([2.0, 1.0], 2.0)])
+    model = np.array([[1.0, 2.0]]), np.array([0.0]), ["prediction"]
+    doubled = table.withColumn("v_0", table["y"])
+    with pytest.raises(ValueError, match=r"has a column and an element of a vector called 'v_0': leave one"):
+        predict_spark(doubled, ["v_0", "v_1"], *model)
+    longer = vectors(session, [([1.0, 2.0, 99.0], 1.0)])
+    with pytest.raises(Exception, match="holds vectors of other than 2 elements"):
+        predict_spark(longer, ["v_0", "v_1"], *model).collect()
+    text = session.createDataFrame([("3.0", 1.0)], ["a", "b"])
+    with pytest.raises(ValueError, match=r"Column 'a' of the Spark DataFrame is not numeric"):
+        predict_spark(text, ["a", "b"], *model)
+    with pytest.raises(ValueError, match="progress=True is for passes that run here: watch Spark"):
+        Moments.from_table(table, target="y", progress=True)

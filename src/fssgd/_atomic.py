@@ -13,7 +13,10 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], 
     """Call ``write`` on a temporary file beside ``path``, then put it in its place."""
     target = Path(path).expanduser()
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    try:
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    except OSError as error:
+        raise OSError(error.errno, os.strerror(error.errno or 0), str(target)) from error
     try:
         with os.fdopen(descriptor, "wb") as handle:
             write(handle)

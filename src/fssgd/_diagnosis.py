@@ -8,6 +8,7 @@ The condition number of the raw descent is taken apart by taking its causes away
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -89,7 +90,7 @@ def diagnose(
     'x0' is far from 0: its mean is 1.73 standard deviations away
     """
     settings = Settings(learning_rate, bool(standardize), bool(fit_intercept), alpha)
-    if not (isinstance(tol, (int, float)) and 0 <= tol < np.inf):
+    if not (isinstance(tol, Real) and 0 <= tol < np.inf):
         raise ValueError(f"tol must be a non-negative number, got {tol!r}.")
     if isinstance(X, Moments):
         if y is not None or sample_weight is not None:
@@ -98,7 +99,8 @@ def diagnose(
     if y is None:
         raise TypeError("diagnose needs y: call diagnose(X, y), or diagnose(moments) with fssgd.Moments.")
     found = _diagnosis(Moments.from_arrays(X, y, sample_weight), settings, tol)
-    if found.accurate or found.condition_number < RESOLVED:
+    lost = [one for one in (found, found.standardized) if one is not None and one.null_directions]
+    if found.accurate or (found.condition_number < RESOLVED and not lost):
         return found
     return _diagnosis(Moments.from_arrays(X, y, sample_weight, accurate=True), settings, tol)
 

@@ -157,7 +157,7 @@ class ErrorCurve:
         constant = max(float(constant), 0.0) + float(miss @ miss)
         slope = ((uneven + np.outer(drift, miss)) * gradient).sum(axis=1)
         second = (second + np.outer(drift, drift)) * (gradient @ gradient.T)
-        return cls(modes, constant, slope, second, 8.0 * EPS * (constant + float(moments.variance_y.sum())))
+        return cls(modes, constant, slope, second, 8.0 * EPS * (constant + _height(moments)))
 
     @classmethod
     def of_training(cls, path: GradientPath, horizon: int) -> ErrorCurve:
@@ -171,7 +171,7 @@ class ErrorCurve:
         squares = 0.5 * path.eigenvalues * (path.spectrum.gradient**2).sum(axis=1)
         modes, slope = Modes(path.filter, np.inf), np.zeros(len(squares))
         rounding = EPS**2 if path.spectrum.accurate else EPS
-        lowest, height = path.spectrum.minimum, float(path.moments.variance_y.sum())
+        lowest, height = path.spectrum.minimum, _height(path.moments)
         return cls(modes, max(lowest, 0.0), slope, np.diag(squares), 8.0 * rounding * height)
 
     @property
@@ -223,3 +223,8 @@ def _times(vectors: Array, matrix: Array) -> Array:
 
 def _dot(a: Array, b: Array) -> Array:
     return np.asarray(np.einsum("...j,...j->...", a, b))
+
+
+def _height(moments: Moments) -> float:
+    """Variance of y; what its rounding would be where it is constant."""
+    return float(moments.variance_y.sum()) or EPS * float(moments.mean_y @ moments.mean_y)

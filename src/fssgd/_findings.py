@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fssgd._blame import LISTED, Blame, named
+from fssgd._persistence import plain
 
 PENALISED = 100.0  # condition number that a suggested penalty aims at
 FEW_STEPS, MANY_STEPS = 100, 1000
@@ -82,6 +83,8 @@ class Diagnosis:
     def advice(self) -> tuple[str, ...]:
         """What to do, in sentences."""
         found = [*_on_divergence(self), *_on_scaling(self), *_on_the_step(self), *_on_columns(self)]
+        if not found and any(one.reason == "collinearity" for one in self.blame):
+            return (f"The descent meets tol={self.tol:g} before it has moved along the flattest directions: leave it.",)
         return tuple(found) or ("Nothing slows this descent down: leave it as it is.",)
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +95,7 @@ class Diagnosis:
         dict
             inf is the string "inf".
         """
-        document: dict[str, Any] = _plain({**asdict(self), "advice": self.advice})
+        document: dict[str, Any] = plain({**asdict(self), "advice": self.advice})
         if self.standardized is not None:
             document["standardized"] = self.standardized.to_dict()
         return document
@@ -209,7 +212,7 @@ def _on_columns(d: Diagnosis) -> list[str]:
     constant = [one.columns[0] for one in d.blame if one.reason == "constant"]
     if constant:
         said.append(f"Leave out {named(constant)}: a constant column says no more than the intercept.")
-    if d.n_features >= d.n_samples and not d.alpha:
+    if d.n_features + d.fit_intercept > d.n_samples and not d.alpha:
         said.append(
             f"With {_plural(d.n_features, 'column')} for {_plural(d.n_samples, 'row')} many coefficients fit equally "
             "well, and the descent ends at the smallest of them: a penalty (alpha > 0), or a stop before the limit, "
@@ -220,8 +223,9 @@ def _on_columns(d: Diagnosis) -> list[str]:
     collinear = [one for one in d.blame if one.reason == "collinearity"]
     exact = [one for one in collinear if one.value == np.inf]
     if exact:
+        known = "exactly" if d.accurate else "to the rounding of second moments (accurate=True sees further)"
         said.append(
-            f"Leave out one column of each group that is dependent exactly, such as {named(exact[0].columns)}: how "
+            f"Leave out one column of each group that is dependent {known}, such as {named(exact[0].columns)}: how "
             "they share what they say is settled by their scales alone."
         )
     if len(collinear) > len(exact) and settled.steps > MANY_STEPS:
@@ -257,11 +261,3 @@ def counted(steps: int | float) -> str:
     if steps == np.inf:
         return "never"
     return f"{steps:,}" if steps < 1e12 else f"{steps:.3g}"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return "inf" if isinstance(value, float) and value == np.inf else value

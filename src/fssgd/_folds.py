@@ -61,7 +61,7 @@ class FoldRows:
             parts.append(self.moments(test))
         seen = np.zeros(n_samples, dtype=np.int64)
         for _, test in splits:
-            seen[test] += 1
+            np.add.at(seen, test, 1)
         if splits and (seen == 1).all():
             total = parts[0]
             for part in parts[1:]:
@@ -71,15 +71,12 @@ class FoldRows:
 
     def training_moments(self, total: Moments, part: Moments, split: Split) -> Moments:
         """Return the moments of the training rows, by subtraction where they are all the others and it is accurate."""
-        train, test = split
-        others = np.ones(len(self.y), dtype=bool)
-        others[test] = False
-        if len(train) + len(test) == len(self.y) and others[train].all():
+        if np.array_equal(np.sort(np.concatenate(split)), np.arange(len(self.y))):
             try:
                 return total - part
             except ValueError:  # too little would be left
                 pass
-        return self.moments(train)
+        return self.moments(split[0])
 
 
 def fold_errors(

@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from fssgd._collections import is_collection
 from fssgd._data import Arrays
-from fssgd._partitions import dask_array, example_of, gathered, predict_lazily
+from fssgd._partitions import check_shape, dask_array, example_of, gathered, predict_lazily
 from fssgd._path import GradientPath
 from fssgd._persistence import ARRAYS, read_model, write_model
 from fssgd._settings import Settings
@@ -71,11 +71,18 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            A Dask array in the partitions of X, not computed yet, for a Dask array or DataFrame.
+            A Dask array in the partitions of X, not computed yet, for a Dask array or DataFrame; values that are not
+            finite raise when it is.
+
+        Raises
+        ------
+        ValueError
+            If X is not finite, or does not have the columns of the fit.
         """
         check_is_fitted(self)
         if is_collection(X):
             array = dask_array(X, "X")
+            check_shape(array, "X", (2,))
             check_features(self, X, reset=False)
             return predict_lazily(array, self.coef_, self.intercept_)
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
@@ -142,7 +149,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         if not is_collection(X):
             return float(super().score(X, y, sample_weight))
-        predicted, y, sample_weight = gathered(self.predict(X), y, sample_weight)
+        predicted, y, sample_weight = gathered(predictions=self.predict(X), y=y, sample_weight=sample_weight)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     @property

@@ -34,6 +34,18 @@ Floats = npt.NDArray[np.floating[Any]]
 def dask_array(value: Any, name: str, chunks: Any = None) -> Any:
     """Return a collection as a Dask array of numbers; anything else is cut into ``chunks``.
 
+    Parameters
+    ----------
+    value : Dask collection or array-like
+    name : str
+        What to call it in messages.
+    chunks : tuple of int, default=None
+        Numbers of rows.
+
+    Returns
+    -------
+    dask.array.Array
+
     Raises
     ------
     ValueError
@@ -45,7 +57,8 @@ def dask_array(value: Any, name: str, chunks: Any = None) -> Any:
         if chunks is None or np.isnan(chunks).any():
             raise ValueError(
                 f"{name} is a {type(value).__name__}, which cannot be cut into the chunks of X, whose sizes are not "
-                f"known: pass {name} as a Dask collection with the chunks of X, or call X.compute_chunk_sizes() first."
+                f"known: pass {name} as a Dask collection with the chunks of X, or make them known, by "
+                "X.compute_chunk_sizes() for an array and X.to_dask_array(lengths=True) for a DataFrame."
             )
         value = np.asarray(value)
         if value.ndim == 0:
@@ -57,6 +70,14 @@ def dask_array(value: Any, name: str, chunks: Any = None) -> Any:
     if value.dtype.kind not in "fiub":
         raise ValueError(f"{name} has dtype {value.dtype}: expected numbers, convert it with {name}.astype(float).")
     return value
+
+
+def check_shape(array: Any, name: str, allowed: tuple[int, ...]) -> None:
+    """Raise a ValueError unless a Dask array has one of the allowed numbers of dimensions, and known columns."""
+    if array.ndim not in allowed:
+        raise ValueError(f"{name} has {array.ndim} dimensions, expected {' or '.join(map(str, allowed))}: reshape it.")
+    if np.isnan(array.shape[1:]).any() or 0 in array.shape[1:]:
+        raise ValueError(f"{name} has shape {array.shape}: expected a known number of columns, at least 1.")
 
 
 def example_of(X: Any) -> Any:
@@ -83,21 +104,25 @@ def _predict(X: Any, coef: Floats, intercept: Any) -> Any:
     return safe_sparse_dot(X, coef.T, dense_output=True) + intercept
 
 
-def gathered(*values: Any) -> tuple[Any, ...]:
+def gathered(**values: Any) -> tuple[Any, ...]:
     """Return the values in memory, those that are Dask collections computed together."""
     import dask
 
-    return tuple(dask.compute(*(dask_array(value, "y") if is_collection(value) else value for value in values)))
+    lazy = (dask_array(value, name) if is_collection(value) else value for name, value in values.items())
+    return tuple(dask.compute(*lazy))
 
 
 def _frame_to_array(frame: Any, name: str) -> Any:
     from pandas.api.types import is_numeric_dtype
 
     dtypes = dict(frame.dtypes.items()) if frame.ndim == 2 else {frame.name: frame.dtype}
-    odd = [f"{column!r} ({dtype})" for column, dtype in dtypes.items() if not is_numeric_dtype(dtype)]
+    odd = [
+        f"{column!r} ({dtype})" for column, dtype in dtypes.items() if not is_numeric_dtype(dtype) or dtype.kind == "c"
+    ]
     if odd:
         raise ValueError(f"{name} has columns that are not numeric: {', '.join(odd)}. Convert them, or leave them out.")
-    dtype = np.dtype(np.float32 if all(str(kind).lower() == "float32" for kind in dtypes.values()) else np.float64)
+    common = np.result_type(*(kind if isinstance(kind, np.dtype) else np.float64 for kind in dtypes.values()))
+    dtype = np.dtype(np.float32 if common == np.float32 else np.float64)
     shape = (0, len(dtypes)) if frame.ndim == 2 else (0,)
     return frame.map_partitions(_values, dtype, meta=np.empty(shape, dtype))
 
@@ -132,16 +157,15 @@ class Partitions:
             If shapes or dtypes do not fit, or partitions do not and their sizes are not known.
         """
         X = dask_array(X, "X")
+        check_shape(X, "X", (2,))
+        if y is None:
+            raise ValueError("A fit requires y to be passed, but the target y is None.")
         others = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
         arrays = {name: dask_array(value, name, X.chunks[0]) for name, value in others.items()}
-        for name, array, allowed in zip(("X", *arrays), (X, *arrays.values()), ((2,), (1, 2), (1,)), strict=False):
-            if array.ndim not in allowed:
-                raise ValueError(
-                    f"{name} has {array.ndim} dimensions, expected {' or '.join(map(str, allowed))}: reshape it."
-                )
-            if np.isnan(array.shape[1:]).any() or 0 in array.shape[1:]:
-                raise ValueError(f"{name} has shape {array.shape}: expected a known number of columns, at least 1.")
-        return cls(X, *(_cut(array, name, X) for name, array in arrays.items()), *[None] * (2 - len(arrays)))
+        for (name, array), allowed in zip(arrays.items(), ((1, 2), (1,)), strict=False):
+            check_shape(array, name, allowed)
+        parts = {name: _cut(array, name, X) for name, array in arrays.items()}
+        return cls(X, parts["y"], parts.get("sample_weight"))
 
     @property
     def dtype(self) -> np.dtype[Any]:

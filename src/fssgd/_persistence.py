@@ -30,7 +30,7 @@ KEYS = {
 
 def write_model(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
     """Write a model's document atomically; inf becomes the string "inf"."""
-    text = json.dumps({"format": FORMAT, "version": VERSION, **_plain(document)}, indent=1, allow_nan=False)
+    text = json.dumps({"format": FORMAT, "version": VERSION, **plain(document)}, indent=1, allow_nan=False)
     write_atomically(path, lambda handle: handle.write(text.encode()))
 
 
@@ -121,13 +121,14 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return dicts, lists and numbers that JSON knows; inf is the string "inf"."""
     if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return "inf" if isinstance(value, float) and value == np.inf else value
 
 

@@ -97,6 +97,8 @@ class LinearRegressorGDCV(LinearModel):
     Weights are precisions: they weigh training and validation errors of a fold, and folds count alike.
 
     K-fold errors of any k come from one decomposition a fold, and the moments of its rows: the data is read once.
+    A fitted model, and its pickle, keeps a p x p matrix a fold for :meth:`cv_mse_at`.
+
     The minimum is found by branch and bound, with bounds on the second derivative of the score in k, and is exact to
     the rounding of the score.
 
@@ -288,12 +290,19 @@ class LinearRegressorGDCV(LinearModel):
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
         splits = check_cv(self.cv).split(X, y, **routed.splitter.split)
-        return [(np.asarray(train), np.asarray(test)) for train, test in splits]
+        found = [(_indices(train), _indices(test)) for train, test in splits]
+        if not found:
+            raise ValueError("cv yields no folds: a generator is used up by one fit, give a list of its folds.")
+        return found
 
     def _lowest_error(self, errors: MeanError) -> tuple[int, float]:
         last = self._last(errors.reach)
         n_iter = best_step(errors, last)
-        assert n_iter is not None  # an error is finite for k up to its reach
+        if n_iter is None:
+            raise ValueError(
+                "No number of steps has a finite error on the folds: the step is unstable in one of them, or the "
+                "values are too large. Use a smaller learning_rate, or another unit."
+            )
         if self.one_standard_error:
             each = errors.each(*as_steps(n_iter))[:, 0]
             if len(each) < 2:
@@ -303,6 +312,12 @@ class LinearRegressorGDCV(LinearModel):
         return n_iter, float(errors.each(*as_steps(n_iter)).mean())
 
     def _lowest_gcv(self, path: GradientPath) -> tuple[int, float]:
+        if not path.stable:
+            raise ValueError(
+                "Generalised cross-validation counts the degrees of freedom of a descent that converges, and "
+                f"learning_rate={path.learning_rate:.6g} is above 2 / L = {2.0 / path.spectrum.largest:.6g}: use a "
+                "smaller step, or folds (cv=5)."
+            )
         score = GcvScore(path, ErrorCurve.of_training(path, int(self.max_iter)))
         last = self._last(score.reach)
         n_iter = best_step(score, last)
@@ -322,7 +337,7 @@ class LinearRegressorGDCV(LinearModel):
 
     def _noise_level(self, n_outputs: int) -> float:
         assert self.noise is not None
-        return n_outputs * float(self.noise) ** 2
+        return n_outputs * float(np.square(np.float64(self.noise)))
 
     def _warn_above_noise(self) -> None:
         level = self._noise_level(self.moments_.n_outputs)
@@ -400,3 +415,9 @@ class LinearRegressorGDCV(LinearModel):
             .add_self_request(self)
             .add(splitter=check_cv(self.cv), method_mapping=MethodMapping().add(caller="fit", callee="split"))
         )
+
+
+def _indices(rows: Any) -> Any:
+    """Return the rows of a fold by their numbers, also where they were given as a mask."""
+    rows = np.asarray(rows)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows

@@ -16,6 +16,7 @@ from scipy.special import stdtr, stdtrit
 
 from fssgd._decay import as_steps
 from fssgd._path import GradientPath
+from fssgd._persistence import plain
 
 Array = npt.NDArray[np.float64]
 LEAST_SHARE = 1e-8  # of the rows' degrees of freedom that has to be left
@@ -100,7 +101,10 @@ class Summary:
         dict
         """
         fields = {name: value for name, value in vars(self).items() if name != "spread"}
-        return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in fields.items()}
+        document: dict[str, Any] = plain(
+            {name: value.tolist() if hasattr(value, "tolist") else value for name, value in fields.items()}
+        )
+        return document
 
     def to_frame(self) -> Any:
         """Return the table as a pandas DataFrame, a row a parameter.
@@ -185,10 +189,16 @@ def summarise(
     Raises
     ------
     ValueError
-        If no degrees of freedom are left to estimate the noise from, or level is not between 0 and 1.
+        If the step is unstable, no degrees of freedom are left to estimate the noise from, or level is not between 0
+        and 1.
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be a number between 0 and 1, such as 0.95; got {level!r}.")
+    if not path.stable:
+        raise ValueError(
+            f"A descent that diverges has no degrees of freedom to speak of: learning_rate={path.learning_rate:.6g} is "
+            f"above 2 / L = {2.0 / path.spectrum.largest:.6g}. Use a smaller step."
+        )
     ks, odd = as_steps(k)
     n_samples, fit_intercept = path.moments.n_samples, path.settings.fit_intercept
     residual = n_samples * float(path.smoother.residual_share(ks, odd)[0])

@@ -15,7 +15,7 @@ from scipy.linalg import LinAlgWarning
 FLAGS = {"standardize=True": "standardising", "fit_intercept=True": "an intercept", "accurate=True": "--accurate"}
 VALUES = {"float('inf')": "inf", "None": "none"}
 SETTING = re.compile(
-    r"\b(?:(learning_rate|alpha|backend|on_missing|checkpoint)=('[^']*'|[\w+-]+(?:\.[\w+-]+)?)"
+    r"(?<![\w/'\"])(?:(learning_rate|alpha|backend|on_missing|checkpoint)=('[^']*'|[\w+-]+(?:\.[\w+-]+)?)"
     r"|(max_iter|tol)=(float\('inf'\)|inf|None))"
 )
 
@@ -34,7 +34,7 @@ def reporting(function: Callable[..., None]) -> Callable[..., None]:
                 function(*args, **options)
             except BrokenPipeError:  # whoever reads has seen enough: typer ends quietly
                 raise
-            except (ValueError, TypeError, ImportError, OSError) as error:
+            except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
                 _say(f"Error: {_told(error)}")
                 raise typer.Exit(1) from None
             except KeyboardInterrupt:
@@ -48,6 +48,8 @@ def reporting(function: Callable[..., None]) -> Callable[..., None]:
 
 def writable(path: Path | None) -> None:
     """Raise before the work is done, and not after it, if ``path`` has no folder to be written in."""
+    if path is not None and (not path.name or path.expanduser().is_dir()):
+        raise IsADirectoryError(f"{str(path)!r} is a folder, not a file to write: give it a name.")
     if path is not None and not path.expanduser().absolute().parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.expanduser().absolute().parent} to write {path.name} in.")
 

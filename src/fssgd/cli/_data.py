@@ -17,6 +17,8 @@ def sources(data: list[str]) -> Any:
         return data[0] if len(data) == 1 else data
     if data != ["-"]:
         raise ValueError("Standard input (-) cannot be read together with files: name one or the other.")
+    if sys.stdin is None:
+        raise ValueError("There is no standard input (-) to read: name a file.")
     return sys.stdin.buffer
 
 

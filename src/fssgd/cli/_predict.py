@@ -36,6 +36,8 @@ def predict(
     Example: fssgd predict model.json new.csv --out predictions.csv
     """
     writable(out)
+    if out is not None and out.suffix.lower() not in (*FORMATS["parquet"], ".csv"):
+        raise ValueError(f"--out {out} has to end in .csv or .parquet, which says how to write it.")
     model = LinearRegressorGD.load(model_file)
     if not hasattr(model, "feature_names_in_"):
         raise ValueError(f"{model_file} has no feature names to find columns by: fit a table that has column names.")

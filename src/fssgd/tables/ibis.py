@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from fssgd._blocks import EPS, Sums
 from fssgd._moments import Moments
+from fssgd.tables._expressions import added_up, refuse_taken
 from fssgd.tables._progress import ProgressBar
 from fssgd.tables._spec import Column, TableSpec, capital
 from fssgd.tables._state import INFINITE, MISSING, NEGATIVE, PassState, moments_of_state, raise_faults
@@ -96,13 +97,13 @@ def predict_ibis(table: Any, features: Sequence[str], coef: Array, intercept: Ar
     """
     where, columns = _described(table)
     TableSpec(target=(), features=tuple(features)).check(columns, where)
-    for name in predictions:
-        if name in table.columns:
-            raise ValueError(f"{capital(where)} has a column {name!r} already: rename it, or leave it out.")
+    refuse_taken(predictions, table.columns, where)
     values = [_as_float64(table[name]) for name in features]
     return table.mutate(
         **{
-            name: _added([float(height), *(value * float(slope) for value, slope in zip(values, slopes, strict=True))])
+            name: added_up(
+                [float(height), *(value * float(slope) for value, slope in zip(values, slopes, strict=True))]
+            )
             for name, slopes, height in zip(predictions, coef, intercept, strict=True)
         }
     )
@@ -137,6 +138,7 @@ class _Summation:
                 scatter[one, two], rest[one] = self._products(one, two, total, mean)
                 scatter[two, one] = scatter[one, two].T
         scatter -= np.outer(rest, rest) / total
+        self._check_extremes(mean + rest / total, scatter.diagonal() / total)
         exponents, of_weight = self._exponents[:d], 0 if self._weight is None else self._exponents[-1]
         constant = survey.low[:d] == survey.high[:d]
         with np.errstate(over="ignore", under="ignore"):
@@ -168,9 +170,8 @@ class _Summation:
             root = table[self._weight].sqrt()
             centred = {name: value * root for name, value in centred.items()} | {"root": root}
         table = table.select(**centred)
-        if (
-            self._engine.name == "postgres"
-        ):  # unless kept from it, it computes them again for each sum: 16 times the time
+        # unless kept from it, PostgreSQL computes them again for each sum: 16 times the time
+        if self._engine.name == "postgres":
             table = table.limit(ENDLESS)
         root = None if self._weight is None else table["root"]
         rests = {f"rest_{name}": (table[name] if root is None else table[name] * root).sum() for name in rows}
@@ -184,6 +185,14 @@ class _Summation:
         self._check(abs(found.get("weight", total) - total) <= rounding and bool((abs(rest) <= rounding).all()))
         value = found | {f"{b}_{a}": found[f"{a}_{b}"] for a, b in pairs}
         return np.array([[value[f"{a}_{b}"] for b in columns] for a in rows]), rest
+
+    def _check_extremes(self, mean: Array, variance: Array) -> None:
+        """Means and variances that the extremes of the survey do not allow are of rows that came after it."""
+        rounding = 8 * (self._survey.rows + 8) * EPS
+        exponents = -self._exponents[: len(mean)]
+        low, high = (np.ldexp(bound[: len(mean)], exponents) for bound in (self._survey.low, self._survey.high))
+        self._check(bool(((mean >= low - 2 * rounding) & (mean <= high + 2 * rounding)).all()))
+        self._check(bool((variance <= ((high - low) ** 2 + rounding**2) * (1 + rounding)).all()))
 
     def _check(self, unchanged: bool) -> None:
         if not unchanged:
@@ -255,10 +264,3 @@ def _count_infinite(engine: Any, rows: Any) -> Counts:
             large = {name: value & ~rows[name].isnan() for name, value in large.items()}
         counts += _fetched(rows, **{name: value.sum() for name, value in large.items()}).values()
     return np.array(counts, np.int64)
-
-
-def _added(terms: list[Any]) -> Any:
-    """Add up in pairs: engines and compilers bound the depth of an expression."""
-    while len(terms) > 1:
-        terms = [sum(terms[start + 1 : start + 2], terms[start]) for start in range(0, len(terms), 2)]
-    return terms[0]

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from fssgd._moments import Moments
 from fssgd._moments_file import moments_fields, sums_of_fields
+from fssgd.tables._expressions import added_up, refuse_taken
 from fssgd.tables._pass import TablePass
 from fssgd.tables._spec import Column, TableSpec, capital, listed
 from fssgd.tables._state import PassState, merge_states, moments_of_state
@@ -42,6 +43,11 @@ def read_spark(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
 
     if not isinstance(table, DataFrame):
         raise TypeError(f"A pyspark {type(table).__name__} is not a table: pass a pyspark.sql.DataFrame.")
+    if progress:
+        raise ValueError(
+            "progress=True is for passes that run here: watch Spark in its own user interface, or with "
+            "spark.ui.showConsoleProgress."
+        )
     spec = spec.choose(_columns(table.schema, spec), WHERE)
     names, (chosen, lengths) = spec.columns, _select(table, spec)
     spec = _with_elements(spec, lengths)
@@ -58,8 +64,8 @@ def read_spark(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
         rows = sorted(merged.collect())
     finally:
         parts.unpersist()
-    none = Part(PassState.start(len(spec.columns)), _bounds(lengths))
-    total = reduce(merge_parts, (Part.from_bytes(row["sums"]) for row in rows), none)
+    none = SparkPart(PassState.start(len(spec.columns)), _bounds(lengths))
+    total = reduce(merge_parts, (SparkPart.from_bytes(row["sums"]) for row in rows), none)
     for name, length, shortest, longest in zip(names, lengths, *total.bounds.tolist(), strict=True):
         if length is not None and shortest < longest:
             raise ValueError(
@@ -70,7 +76,7 @@ def read_spark(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
 
 
 @dataclass(frozen=True)
-class Part:
+class SparkPart:
     """What some partitions have come to, and how short and long the vectors in each column of them are."""
 
     state: PassState
@@ -88,7 +94,7 @@ class Part:
         return buffer.getvalue()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Part:
+    def from_bytes(cls, data: bytes) -> SparkPart:
         """Read what :meth:`to_bytes` wrote."""
         with np.load(BytesIO(data), allow_pickle=False) as archive:
             fields = {name: archive[name] for name in archive.files}
@@ -96,10 +102,10 @@ class Part:
         return cls(PassState(fields["missing"], fields["faults"], sums, rows=rows, dropped=dropped), fields["bounds"])
 
 
-def merge_parts(a: Part, b: Part) -> Part:
+def merge_parts(a: SparkPart, b: SparkPart) -> SparkPart:
     """Return what the partitions of both come to."""
     bounds = np.minimum(a.bounds[0], b.bounds[0]), np.maximum(a.bounds[1], b.bounds[1])
-    return Part(merge_states(a.state, b.state), np.stack(bounds))
+    return SparkPart(merge_states(a.state, b.state), np.stack(bounds))
 
 
 def sum_partition(batches: Iterable[Any], spec: TableSpec, lengths: Lengths) -> Iterator[Any]:
@@ -114,18 +120,18 @@ def sum_partition(batches: Iterable[Any], spec: TableSpec, lengths: Lengths) -> 
                 rows.add([array for several in arrays for array in several])
         state = rows.finish()
     if state.rows or (bounds[0] < bounds[1]).any():
-        yield _row(Part(state, bounds))
+        yield _row(SparkPart(state, bounds))
 
 
 def merge_partition(batches: Iterable[Any]) -> Iterator[Any]:
     """Merge the rows that :func:`sum_partition` made; runs on an executor."""
-    parts = (Part.from_bytes(value.as_py()) for batch in batches for value in batch.column("sums"))
+    parts = (SparkPart.from_bytes(value.as_py()) for batch in batches for value in batch.column("sums"))
     total = next(parts, None)
     if total is not None:
         yield _row(reduce(merge_parts, parts, total))
 
 
-def _row(part: Part) -> Any:
+def _row(part: SparkPart) -> Any:
     import pyarrow as pa
     from pyspark import TaskContext
 
@@ -245,41 +251,39 @@ def predict_spark(table: Any, features: Sequence[str], coef: Any, intercept: Any
     """
     from pyspark.sql import functions as F
 
-    for name in predictions:
-        if name in table.columns:
-            raise ValueError(f"{capital(WHERE)} has a column {name!r} already: rename it, or leave it out.")
+    refuse_taken(predictions, table.columns, WHERE)
+    placed = table.toDF(*(f"c{place}" for place in range(len(table.columns))))
     columns = _features(table, features)
     added = [
-        _total([F.lit(float(height)), *(F.lit(float(c)) * one for c, one in zip(row, columns, strict=True))]).alias(
+        added_up([F.lit(float(height)), *(F.lit(float(c)) * one for c, one in zip(row, columns, strict=True))]).alias(
             name
         )
         for name, row, height in zip(predictions, coef, intercept, strict=True)
     ]
-    return table.select("*", *added)
+    return placed.select("*", *added).toDF(*table.columns, *predictions)
 
 
 def _features(table: Any, names: Sequence[str]) -> list[Any]:
+    """Return the features as expressions of the columns ``c0``, ``c1`` and so on, which :func:`_select` reads by."""
     from pyspark.sql import functions as F
+    from pyspark.sql.types import BooleanType, NumericType
 
-    columns = {name: F.col("`" + name.replace("`", "``") + "`") for name in table.columns}
-    vectors = {field.name: _array(columns[field.name]) for field in table.schema if _is_vector(field)}
-    features, absent = [], []
-    for name in names:
-        vector, _, place = name.rpartition("_")
-        if name in columns and name not in vectors:
-            features.append(columns[name].cast("double"))
-        elif vector in vectors and place.isdecimal():
-            features.append(vectors[vector][int(place)])
-        else:
-            absent.append(name)
-    if absent:
-        raise ValueError(f"{capital(WHERE)} has no column {listed(absent)}: its columns are {listed(columns)}.")
-    return features
-
-
-def _total(terms: list[Any]) -> Any:
-    """Add up in pairs: a chain of thousands would be too deep for Spark's planner."""
-    while len(terms) > 1:
-        pairs = [a + b for a, b in zip(terms[::2], terms[1::2], strict=False)]
-        terms = pairs + terms[2 * len(pairs) :]
-    return terms[0]
+    places = {field.name: (place, field) for place, field in enumerate(table.schema)}
+    elements: dict[str, Any] = {}
+    for name, (place, field) in places.items():
+        if _is_vector(field):
+            array = _array(F.col(f"c{place}"))
+            count = sum(one.rpartition("_")[0] == name for one in names)
+            wrong = F.raise_error(F.lit(f"Column {name!r} of {WHERE} holds vectors of other than {count} elements."))
+            array = F.when(F.size(array) != count, wrong).otherwise(array)
+            elements |= {f"{name}_{k}": array[k] for k in range(count)}
+    both = [name for name in names if name in elements and name in places]
+    if both:
+        raise ValueError(
+            f"{capital(WHERE)} has a column and an element of a vector called {listed(both)}: leave one of them out."
+        )
+    scalars = [name for name in names if name not in elements]
+    numeric = {f.name for f in table.schema if isinstance(f.dataType, (NumericType, BooleanType))}
+    columns = [Column(f.name, f.dataType.simpleString(), f.name in numeric) for f in table.schema]
+    TableSpec(target=(), features=tuple(scalars)).check(columns, WHERE)
+    return [elements[n] if n in elements else F.col(f"c{places[n][0]}").cast("double") for n in names]
