@@ -202,7 +202,7 @@ def main() -> None:
     first = next(row for row in table if row["fit"] == "fssgd LinearRegressorGD()")["seconds"]["median"]
     with open(RESULTS / "against_others.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["", "seconds", "times fssgd's", "MB beside the data", "error"])
+        writer.writerow(["", "seconds", "times the default fit", "MB beside the data", "error"])
         for row in table:
             seconds = row["seconds"]["median"]
             cells = f"{seconds:.3g}", f"{seconds / first:.2g}", f"{row['megabytes']:.0f}", f"{row['error']:.0e}"
