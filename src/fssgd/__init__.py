@@ -10,7 +10,7 @@ from fssgd._path import GradientPath
 from fssgd._selection import LinearRegressorGDCV
 from fssgd.backends import Backend, available_backends, register_backend
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "Backend",
