@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fssgd.tables import TablePass, TableSpec
 from fssgd.tables._state import PassState, merge_states, moments_of_state, raise_faults
-from fssgd.tables.spark import Part, merge_parts
+from fssgd.tables.spark import SparkPart, merge_parts
 from strategies import CI
 
 pytest.importorskip("threadpoolctl")
@@ -44,8 +44,8 @@ def test_any_partitioning_and_any_order(data):
     table[:, 3] = np.abs(table[:, 3]) if data.draw(st.booleans()) else table[:, 3]
     spec = TableSpec.of("y", ["a", "b"], "w", data.draw(st.booleans()), data.draw(st.sampled_from(["raise", "drop"])))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(table)), max_size=5)))
-    parts = [Part(state_of(part, spec), np.zeros((2, 0), dtype=int)) for part in np.split(table, cuts)]
-    parts = [Part.from_bytes(part.to_bytes()) for part in data.draw(st.permutations(parts))]
+    parts = [SparkPart(state_of(part, spec), np.zeros((2, 0), dtype=int)) for part in np.split(table, cuts)]
+    parts = [SparkPart.from_bytes(part.to_bytes()) for part in data.draw(st.permutations(parts))]
     total = parts[0]
     for part in parts[1:]:
         total = merge_parts(total, part)
