@@ -84,7 +84,7 @@ class TestProcess:
         model = LinearRegressorGD.load("model.json")
         np.testing.assert_array_equal(model.feature_names_in_, ["a", "b", "c"])
         done = process("predict", "model.json", "homes.csv", "--out", "predictions.csv")
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "Saved to predictions.csv\n")
         np.testing.assert_allclose(csv.read_csv("predictions.csv")["prediction"], Y, rtol=1e-5)
         assert sorted(os.listdir(".")) == ["homes.csv", "model.json", "parts", "predictions.csv"]
 

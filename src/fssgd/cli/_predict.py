@@ -50,6 +50,7 @@ def predict(
         write_atomically(
             out, lambda handle: _write(handle, model, names, table, out.suffix.lower() in FORMATS["parquet"])
         )
+        typer.echo(f"Saved to {out}", err=True)
 
 
 def _write(handle: IO[bytes], model: LinearRegressorGD, names: list[str], table: Any, parquet: bool) -> None:
