@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import fssgd._path
+import fssgd._decay
 from exact import EPS, Descent, question_data
 from fssgd import GradientPath, LinearRegressorGD, Moments
 
@@ -39,7 +39,7 @@ def test_a_k_that_is_no_number_of_steps(name, k):
 @pytest.mark.parametrize("chunk", [1, 64, 1 << 20])
 def test_many_k_at_once_are_each_right(monkeypatch, chunk):
     """Fewer and more than fit into one chunk of powers."""
-    monkeypatch.setattr(fssgd._path, "CHUNK", chunk)
+    monkeypatch.setattr(fssgd._decay, "CHUNK", chunk)
     path = GradientPath.from_arrays(X, Y, learning_rate=0.4)
     losses, coefs = path.loss(np.arange(100)), path.coef(np.arange(100))
     assert losses.shape == (100,)

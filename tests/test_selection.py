@@ -204,11 +204,10 @@ def test_a_step_that_is_too_large(cv):
     model = LinearRegressorGDCV(learning_rate=2.02 / L, max_iter=10**6, cv=cv).fit(X, Y)
     assert np.isfinite(model.best_score_)
     assert model.n_iter_ < 200
-    if cv:
-        values = model.cv_mse_at([1, model.n_iter_, 10**4, 10**6, 10**15])
-        assert np.isfinite(values[:2]).all()
-        assert values[-1] == np.inf
-        assert not np.isnan(values).any()
+    values = model.cv_mse_at([1, model.n_iter_, 10**4, 10**6, 10**15])
+    assert np.isfinite(values[:2]).all()
+    assert values[-1] == np.inf
+    assert not np.isnan(values).any()
     with pytest.raises(DivergenceError, match=r"learning_rate=100 is above .* the largest stable step for this data"):
         LinearRegressorGDCV(learning_rate=100.0, criterion="discrepancy", noise=1e-3, max_iter=5).fit(X, Y)
 

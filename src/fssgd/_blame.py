@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fssgd._blocks import column_names
 from fssgd._moments import Moments
 from fssgd._path import GradientPath
 
@@ -69,8 +70,7 @@ def columns_to_blame(path: GradientPath, even: GradientPath, factors: dict[str, 
 
 
 def _names(moments: Moments) -> list[str]:
-    names = moments.feature_names
-    return [f"x{j}" for j in range(moments.n_features)] if names is None else list(names)
+    return column_names(moments.feature_names, moments.n_features)
 
 
 def _worst_first(names: list[str], reason: Any, values: Array, weights: Array) -> list[Blame]:

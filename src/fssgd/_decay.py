@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+CHUNK = 1 << 20  # numbers held at a time while many k are asked for
 
 
 def log_factors(steps: Array) -> Array:
@@ -140,6 +141,15 @@ def as_steps(k: Any) -> tuple[Array, npt.NDArray[np.bool_]]:
         raise ValueError(f"k must be an integer >= 0 or inf, or an array of them; got {k!r}.")
     odd = [value != np.inf and value % 2 == 1 for value in values]
     return np.array([as_float(value) for value in values]), np.array(odd, dtype=bool)
+
+
+def over_steps(k: Any, each: Callable[[Array, npt.NDArray[np.bool_]], Any], width: int) -> Any:
+    """Call ``each`` with float k and their parities, some at a time: it holds ``width`` numbers for each of them."""
+    ks, odd = as_steps(k)
+    size = max(1, CHUNK // width)
+    parts = [each(ks[i : i + size], odd[i : i + size]) for i in range(0, len(ks), size)]
+    result = np.concatenate(parts) if parts else np.empty(0)
+    return result[0] if np.ndim(k) == 0 else result
 
 
 def _is_step(k: Any) -> bool:

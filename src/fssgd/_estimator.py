@@ -13,6 +13,7 @@ from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
+from fssgd._blocks import column_names
 from fssgd._callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
 from fssgd._collections import is_collection
 from fssgd._data import Arrays, Source
@@ -379,7 +380,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         """Set the fitted attributes, or say why there are none."""
         if solution.status is Status.DIVERGED:
             worst = int(np.argmax(np.abs(survey.steepest)))
-            names = [*getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]), "intercept"]
+            names = [*column_names(getattr(self, "feature_names_in_", None), self.n_features_in_), "intercept"]
             raise divergence_error(
                 problem, solution, names[worst], exact=survey.path is not None, standardize=self.standardize
             )

@@ -390,5 +390,4 @@ def _misfit_of(kept: _Kept, theta: Floats, total: float) -> tuple[Any, ...]:
 
 
 def _curve_of(kept: _Kept, vector: Floats, total: float) -> tuple[Any, ...]:
-    design = kept.design
-    return (kept.weight / total * design.backward(design.forward(vector)),)
+    return (kept.weight / total * kept.design.curve(vector),)

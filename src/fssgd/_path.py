@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._decay import PowerSum, as_float, as_steps, times
+from fssgd._decay import PowerSum, as_float, over_steps, times
 from fssgd._filter import Filter, Flags
 from fssgd._moments import Moments
 from fssgd._reference import Reference
@@ -29,7 +29,6 @@ from fssgd._spectrum import Spectrum, decompose
 Array = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 ACCURACY = 1e-10  # where rounding of second moments may reach further, data at hand is read again
-CHUNK = 1 << 20  # powers held at a time while many k are asked for
 
 Locate = Callable[[Scaling, Array], Array]
 
@@ -567,8 +566,4 @@ class GradientPath:
 
     def _of_steps(self, k: Any, each: Callable[[Array, Flags], Any]) -> Any:
         """Call ``each`` with float k and their parities, some k at a time."""
-        ks, odd = as_steps(k)
-        size = max(1, CHUNK // (1 + self.spectrum.vectors.shape[0] * (1 + len(self.level))))
-        parts = [each(ks[i : i + size], odd[i : i + size]) for i in range(0, len(ks), size)]
-        result = np.concatenate(parts) if parts else np.empty(0)
-        return result[0] if np.ndim(k) == 0 else result
+        return over_steps(k, each, 1 + self.spectrum.vectors.shape[0] * (1 + len(self.level)))

@@ -95,6 +95,10 @@ class Design:
         residual = self.forward(theta) - self.targets
         return np.vdot(residual, residual), self.backward(residual)
 
+    def curve(self, vector: Array) -> Array:
+        """A' A vector, of shape (n_parameters, n_outputs)."""
+        return self.backward(self.forward(vector))
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -189,7 +193,7 @@ class Rows:
 
     def curve(self, vector: Array) -> Array:
         """A' A vector, of shape (n_parameters, n_outputs)."""
-        return self.backward(self.forward(vector))
+        return self.design.curve(vector)
 
     def moments(self, names: Any = None, *, accurate: bool = False) -> Moments:
         """Read the moments off the rows in the user's units."""

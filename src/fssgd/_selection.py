@@ -24,7 +24,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted
 
 from fssgd._collections import is_collection
-from fssgd._decay import as_steps
+from fssgd._decay import as_steps, over_steps
 from fssgd._error_curve import ErrorCurve
 from fssgd._estimator import LinearRegressorGD
 from fssgd._folds import FoldRows, fold_errors
@@ -256,9 +256,7 @@ class LinearRegressorGDCV(LinearModel):
                 f"cv_mse_at has no folds to go by, since criterion={self.criterion!r}: fit with cv=5, or use "
                 "path_.gcv(k)."
             )
-        ks, odd = as_steps(k)
-        mean = errors.each(ks, odd).mean(axis=0)
-        return mean[0] if np.ndim(k) == 0 else mean
+        return over_steps(k, lambda ks, odd: errors.each(ks, odd).mean(axis=0), 2 * self.path_.eigenvalues.size)
 
     def _settled_criterion(self) -> Criterion:
         """Return the criterion, once it is clear that no other parameter contradicts it."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
+from fssgd._blocks import column_names
 from fssgd._decay import as_steps
 from fssgd._path import GradientPath
 from fssgd._persistence import plain
@@ -210,7 +211,7 @@ def summarise(
     error = path.squared_errors(ks, odd)[0]
     spread = _unscaled_spread(path, float(ks[0]), bool(odd[0]))
     estimate = np.asarray(coef, dtype=np.float64).reshape(path.moments.n_outputs, -1)
-    names = [*(feature_names if feature_names is not None else (f"x{j}" for j in range(estimate.shape[1])))]
+    names = column_names(feature_names, estimate.shape[1])
     if fit_intercept:
         names = ["intercept", *names]
         estimate = np.column_stack([np.ravel(np.asarray(intercept, dtype=np.float64)), estimate])

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from fssgd._blocks import column_names
 from fssgd._path import GradientPath
 
 Array = npt.NDArray[np.float64]
@@ -84,8 +85,7 @@ def single_output(caller: str, path: GradientPath) -> None:
 
 def feature_names(path: GradientPath) -> list[str]:
     """Names of the columns, or x0, x1, ..."""
-    names = path.moments.feature_names
-    return [f"x{j}" for j in range(path.moments.n_features)] if names is None else [str(name) for name in names]
+    return column_names(path.moments.feature_names, path.moments.n_features)
 
 
 def set_step_axis(ax: Any) -> None:

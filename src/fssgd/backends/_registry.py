@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import NamedTuple
 
+from fssgd._lazy import how_to_get, load
 from fssgd.backends._base import Backend
 
 
@@ -96,16 +96,12 @@ def get_backend(name: str) -> Backend:
             f"There is no backend {name!r}: use 'auto', {', '.join(map(repr, _registry))}, or a Backend instance."
         )
     path, extra = _registry[name]
-    module, _, attribute = path.partition(":")
-    advice = f"pip install '{extra}'" if extra else f"install what {module!r} needs"
     try:
-        backend = getattr(importlib.import_module(module), attribute)
-    except ImportError as error:
-        raise ImportError(f"The backend {name!r} could not be imported ({error}): {advice}.") from error
+        backend = load(path, extra, f"backend {name!r}")
     except AttributeError as error:
         raise TypeError(f"{path!r}, registered as backend {name!r}, does not exist ({error}).") from error
     if not (isinstance(backend, type) and issubclass(backend, Backend)):
         raise TypeError(f"{path!r}, registered as backend {name!r}, is not a subclass of fssgd.Backend.")
     if not backend.is_available():
-        raise ImportError(f"The backend {name!r} needs a package that is not installed: {advice}.")
+        raise ImportError(f"The backend {name!r} needs a package that is not installed: {how_to_get(path, extra)}.")
     return backend()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fssgd._lazy import load
 from fssgd._moments import Moments
 from fssgd.tables._spec import TableSpec
 
@@ -104,7 +104,7 @@ def read_table(
         raise ValueError(f"checkpoint_every must be a number of seconds >= 0, got {checkpoint_every!r}.")
     moments: Moments
     if _is_files(table):
-        read = _load(_FILES, "files")
+        read = load(_FILES.path, _FILES.extra, "reader of files")
         moments = read(table, spec, progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
         return moments
     entry = _find(type(table))
@@ -113,7 +113,7 @@ def read_table(
             f"checkpoint is for files, which can be read again from where a pass broke off, and a "
             f"{type(table).__qualname__} cannot: pass the paths of the files, or leave checkpoint out."
         )
-    moments = _load(entry, type(table).__module__)(table, spec, progress)
+    moments = load(entry.path, entry.extra, f"reader of {type(table).__module__}")(table, spec, progress)
     if not isinstance(moments, Moments):
         raise TypeError(f"The reader {entry.path!r} returned a {type(moments).__qualname__} instead of Moments.")
     return moments
@@ -142,7 +142,8 @@ def add_predictions(
             f"predict_table is for tables that an engine works on ({kinds}), got a {kind.__module__}."
             f"{kind.__qualname__}: pass its columns feature_names_in_ to predict."
         )
-    return _load(entry._replace(path=entry.predict), kind.__module__)(table, features, coef, intercept, predictions)
+    predict = load(entry.predict, entry.extra, f"reader of {kind.__module__}")
+    return predict(table, features, coef, intercept, predictions)
 
 
 def _known(kind: type) -> _Entry | None:
@@ -164,12 +165,3 @@ def _find(kind: type) -> _Entry:
         f"CSV files, a table of {', '.join(_registry)}, arrays to Moments.from_arrays, or see "
         "fssgd.tables.register_table."
     )
-
-
-def _load(entry: _Entry, kind: str) -> Any:
-    module, _, attribute = entry.path.partition(":")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except ImportError as error:
-        advice = f"pip install '{entry.extra}'" if entry.extra else f"install what {module!r} needs"
-        raise ImportError(f"The reader of {kind} could not be imported ({error}): {advice}.") from error
