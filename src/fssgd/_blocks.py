@@ -1,15 +1,15 @@
 """One pass over rows: block by block to a count, a weight, means and centred second moments.
 
 A block's products are taken as they are and centred afterwards by a rank-one correction. That
-subtracts squares of the mean, which is harmless while mean^2 <= 100 variance; columns further
-from the origin have the block's mean subtracted first.
+subtracts squares of the mean, which is harmless while mean^2 <= 100 variance; of columns further
+from the origin the mean of an earlier block is subtracted first, or their own where that is no nearer.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,53 +18,14 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite
 from sklearn.utils.sparsefuncs import min_max_axis
 
+from fssgd._sums import Sums, compress, merge_sums
+
 Array = npt.NDArray[np.float64]
 
 BLOCK_ROWS = 4096
 BLOCK_SIZE, LARGEST_SIZE = 1 << 18, 1 << 20  # values; fewer stay in cache, more calls cost more (measured)
 HARMLESS = 100.0
-KEPT = 1e-4
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
-
-
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """What a set of rows adds up to.
-
-    Parameters
-    ----------
-    n_samples : int
-        Rows of positive weight.
-    weight : float
-        Sum of their weights.
-    mean : ndarray of shape (n_columns,)
-        Weighted means.
-    matrix : ndarray of shape (n_columns, n_columns), or (n_rows, n_columns) for a root
-        The centred second moments, or a matrix R with R'R equal to them and n_rows <= n_columns.
-    constant : ndarray of shape (n_columns,) of bool
-        Columns that hold one value only; their means are exact, their second moments exactly 0.
-    is_root : bool
-        Which of the two ``matrix`` is.
-    chosen : bool
-        Whether the root was asked for, and not only smaller than the second moments.
-    """
-
-    n_samples: int
-    weight: float
-    mean: Array
-    matrix: Array
-    constant: npt.NDArray[np.bool_]
-    is_root: bool = False
-    chosen: bool = False
-
-    @cached_property
-    def squares(self) -> Array:
-        """Diagonal of the second moments."""
-        return np.einsum("ij,ij->j", self.matrix, self.matrix) if self.is_root else self.matrix.diagonal()
-
-    def second_moments(self, rows: slice, columns: slice) -> Array:
-        """Return a block of the second moments."""
-        return self.matrix[:, rows].T @ self.matrix[:, columns] if self.is_root else self.matrix[rows, columns]
 
 
 def sums_of_rows(X: Any, y: Any, weight: Array | None, *, accurate: bool) -> Sums:
@@ -82,18 +43,17 @@ def sums_of_rows(X: Any, y: Any, weight: Array | None, *, accurate: bool) -> Sum
     if sp.issparse(X) and not (accurate or wide):
         with np.errstate(over="ignore", invalid="ignore"):
             return _sparse_sums(X, y, weight)
-    rows = rows_of_block(n_columns, accurate)
-    total, far = None, np.zeros(X.shape[1], dtype=bool)
+    rows, total = rows_of_block(n_columns, accurate), None
+    sums_of: Callable[[Any, Any, Array | None], Sums]
+    if accurate or wide:
+        sums_of = partial(_root_of_block, chosen=accurate)
+    else:
+        blocks = _DenseBlocks(X, y, rows)
+        rows, sums_of = blocks.n_rows, blocks.sums
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, n_samples, rows):
             part = slice(start, start + rows)
-            block = X[part].toarray() if sp.issparse(X) else X[part]
-            block, targets = block.astype(np.float64, copy=False), y[part].astype(np.float64, copy=False)
-            weights = None if weight is None else weight[part]
-            if accurate or wide:
-                one = _root_of_block(block, targets, weights, accurate)
-            else:
-                one = _block(block, targets, weights, far)
+            one = sums_of(X[part], y[part], None if weight is None else weight[part])
             total = one if total is None else merge_sums(total, one)
     assert total is not None
     return total
@@ -104,52 +64,6 @@ def rows_of_block(n_columns: int, accurate: bool) -> int:
     if accurate:
         return max(BLOCK_ROWS, 2 * n_columns)
     return max(BLOCK_ROWS, BLOCK_SIZE // n_columns, min(2 * BLOCK_ROWS, LARGEST_SIZE // n_columns))
-
-
-def merge_sums(a: Sums, b: Sums) -> Sums:
-    """Sum up two sets of rows that describe the same columns."""
-    weight = a.weight + b.weight
-    delta = b.mean - a.mean
-    mean = a.mean + delta * (b.weight / weight)
-    constant = a.constant & b.constant & (delta == 0)
-    between = delta * np.sqrt(a.weight * (b.weight / weight))
-    n_samples, chosen = a.n_samples + b.n_samples, a.chosen and b.chosen
-    if a.is_root and b.is_root and (chosen or n_samples < len(mean) and not (a.chosen or b.chosen)):
-        root = _compress(np.vstack([a.matrix, b.matrix, between]))
-        return Sums(n_samples, weight, mean, root, constant, True, chosen)
-    every = slice(None)
-    scatter = a.second_moments(every, every) + b.second_moments(every, every)
-    scatter += np.outer(between, between)
-    return Sums(n_samples, weight, mean, scatter, constant)
-
-
-def remove_sums(total: Sums, part: Sums) -> Sums:
-    """Sum up the rows of ``total`` that are not in ``part``, by undoing :func:`merge_sums`.
-
-    Raises
-    ------
-    ValueError
-        If too little is left of a column's second moment to be known: the difference of two sums has their errors.
-    """
-    weight, n_samples = total.weight - part.weight, total.n_samples - part.n_samples
-    if n_samples < 1 or not weight > KEPT * total.weight:
-        raise ValueError(
-            f"Subtracting {part.n_samples} rows of weight {part.weight:g} from {total.n_samples} rows of weight "
-            f"{total.weight:g} leaves too little to be accurate: take the moments of the remaining rows instead."
-        )
-    if total.is_root:
-        raise ValueError("Accurate moments cannot be subtracted from: take the moments of the remaining rows instead.")
-    away = total.mean - part.mean
-    between = away * np.sqrt(part.weight * (total.weight / weight))
-    every = slice(None)
-    matrix = total.matrix - part.second_moments(every, every) - np.outer(between, between)
-    lost = (matrix.diagonal() < KEPT * total.squares) & ~total.constant
-    if lost.any():
-        raise ValueError(
-            f"Subtraction would leave {int(lost.sum())} of {len(lost)} columns with less than {KEPT:g} of their "
-            "variation, which rounding could swamp: take the moments of the remaining rows instead."
-        )
-    return Sums(n_samples, weight, total.mean + away * (part.weight / weight), matrix, total.constant)
 
 
 def check_resolved(mean: Array, squares: Array, constant: npt.NDArray[np.bool_], X: Any, y: Any, names: Any) -> None:
@@ -199,49 +113,87 @@ def assert_values_finite(X: Any, y: Any) -> None:
     assert_all_finite(y, input_name="y")
 
 
-def _compress(root: Array) -> Array:
-    return root if len(root) <= root.shape[1] else np.asarray(np.linalg.qr(root, mode="r"))
+class _DenseBlocks:
+    """Sums up blocks of dense rows, each a tile of the size of a cache at a time.
+
+    The memory it needs is asked for once: paged in anew for every block, it cost as much as the rows (measured).
+
+    Parameters
+    ----------
+    X, y : ndarray of shape (n_samples, n_features), (n_samples, n_outputs)
+        What the blocks are cut from.
+    n_tile : int
+        Number of rows in a tile.
+    """
+
+    def __init__(self, X: Any, y: Any, n_tile: int) -> None:
+        n_samples, n_outputs = y.shape
+        self.n_rows = min(n_samples, n_tile * max(1, BLOCK_SIZE // (1 + n_outputs) // n_tile))
+        self._share, self._targets = np.empty(self.n_rows), np.empty((self.n_rows, n_outputs))
+        self._tile = np.empty_like(X[:n_tile], dtype=np.float64, subok=False)
+        self._shift = np.zeros(X.shape[1])
+
+    def sums(self, X: Any, y: Any, weight: Array | None) -> Sums:
+        """Sum up one block of at most ``n_rows``."""
+        n_samples, n_features = X.shape
+        total = float(n_samples) if weight is None else float(weight.sum())
+        share, root = self._share[:n_samples], None
+        share[:] = 1.0 / total if weight is None else weight / total
+        targets, mean_y = _centre(y, share, self._targets[:n_samples])
+        if weight is not None:
+            root = np.sqrt(weight)
+            targets *= root[:, None]
+            np.divide(root, total, out=share)
+        moved = np.zeros(n_features, dtype=bool)
+        while True:
+            product, rest, cross = self._products(X, share, targets, root)
+            missed = rest * rest > HARMLESS * (product.diagonal() / total - rest * rest)
+            missed &= (np.abs(rest) > 8 * EPS * np.abs(self._shift)) & ~moved
+            if not missed.any():
+                break
+            self._shift[missed] += rest[missed]
+            moved |= missed
+        raised = np.sqrt(total) * rest
+        product -= raised[:, None] * raised
+        scatter = _assembled(product, cross, targets.T @ targets)
+        mean = np.concatenate([self._shift + rest, mean_y])
+        constant = _settle_constants((X, y), mean, scatter.diagonal() / total)
+        if constant.any():
+            scatter[constant] = scatter[:, constant] = 0.0
+        return Sums(n_samples, total, mean, scatter, constant)
+
+    def _products(self, X: Any, share: Array, targets: Array, root: Array | None) -> tuple[Array, Array, Array]:
+        """Return Z'Z, ``share`` Z and Z' ``targets`` for Z = ``root`` (X - shift)."""
+        p, n_tile, shifted = X.shape[1], len(self._tile), self._shift.any()
+        product, rest, cross = np.zeros((p, p)), np.zeros(p), np.zeros((p, targets.shape[1]))
+        one = np.empty_like(product)
+        for start in range(0, len(X), n_tile):
+            part = slice(start, start + n_tile)
+            rows = X[part]
+            room = self._tile[: len(rows)]
+            if shifted:
+                rows = np.subtract(rows, self._shift, out=room)
+            if root is not None:
+                rows = np.multiply(rows, root[part, None], out=room)
+            if rows.dtype != np.float64:
+                np.copyto(room, rows)
+                rows = room
+            product += np.matmul(rows.T, rows, out=one)
+            rest += share[part] @ rows  # after the product, which reads the rows while it computes
+            cross += rows.T @ targets[part]
+        return product, rest, cross
 
 
-def _block(X: Array, y: Array, weight: Array | None, far: npt.NDArray[np.bool_]) -> Sums:
-    """Sum up one block; ``far`` marks the columns known to lie far from the origin, and learns of more."""
-    n_samples, values = len(X), (X, y)
-    total = float(n_samples) if weight is None else float(weight.sum())
-    share = np.full(n_samples, 1.0 / total) if weight is None else weight / total
-    root = None if weight is None else np.sqrt(weight)[:, None]
-    y, mean_y = _centre(y, share)
-    y = y if root is None else y * root
-    share_of_root = share if root is None else root[:, 0] / total
-    while True:
-        shift = np.where(far, share @ X, 0.0) if far.any() else np.zeros(X.shape[1])
-        near = X - shift if far.any() else X
-        weighted = near if root is None else near * root
-        product = weighted.T @ weighted
-        rest = share_of_root @ weighted  # after the product, which reads the rows while it computes
-        missed = rest * rest > HARMLESS * (product.diagonal() / total - rest * rest)
-        missed &= ~far
-        if not missed.any():
-            break
-        far |= missed
-    raised = np.sqrt(total) * rest
-    product -= raised[:, None] * raised
-    scatter = _assembled(product, weighted.T @ y, y.T @ y)
-    mean = np.concatenate([shift + rest, mean_y])
-    constant = _settle_constants(values, mean, scatter.diagonal() / total)
-    if constant.any():
-        scatter[constant] = scatter[:, constant] = 0.0
-    return Sums(n_samples, total, mean, scatter, constant)
-
-
-def _root_of_block(X: Array, y: Array, weight: Array | None, chosen: bool) -> Sums:
+def _root_of_block(X: Any, y: Any, weight: Array | None, chosen: bool) -> Sums:
+    X = X.toarray() if sp.issparse(X) else X
     total = float(len(X) if weight is None else weight.sum())
     share = np.full(len(X), 1.0 / total) if weight is None else weight / total
-    rows, mean = _centre(np.hstack([X, y]), share)
+    rows, mean = _centre(np.hstack([X, y], dtype=np.float64), share)
     constant = _settle_constants((X, y), mean, np.einsum("ij,ij->j", rows, rows) / len(rows))
     rows[:, constant] = 0.0
     if weight is not None:
         rows *= np.sqrt(weight)[:, None]
-    return Sums(len(X), total, mean, _compress(rows), constant, True, chosen)
+    return Sums(len(X), total, mean, compress(rows), constant, True, chosen)
 
 
 def _sparse_sums(X: Any, y: Array, weight: Array | None) -> Sums:
@@ -284,16 +236,16 @@ def _assembled(xx: Array, xy: Array, yy: Array) -> Array:
     return scatter
 
 
-def _centre(rows: Array, share: Array) -> tuple[Array, Array]:
+def _centre(rows: Any, share: Array, out: Array | None = None) -> tuple[Array, Array]:
     """Subtract the mean, then what its rounding left behind."""
     mean = share @ rows
-    rows = rows - mean
+    rows = np.subtract(rows, mean, out=out)
     rest = share @ rows
     rows -= rest
     return rows, mean + rest
 
 
-def _settle_constants(values: tuple[Array, Array], mean: Array, variance: Array) -> npt.NDArray[np.bool_]:
+def _settle_constants(values: tuple[Any, Any], mean: Array, variance: Array) -> npt.NDArray[np.bool_]:
     """Find the columns of one value only, and make their means exact.
 
     Only a column whose computed variance could be rounding is looked at again.

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_X_y
 
-from fssgd._blocks import Sums, canonical, check_resolved, merge_sums, remove_sums, sums_of_rows
+from fssgd._blocks import canonical, check_resolved, sums_of_rows
 from fssgd._collections import is_collection
 from fssgd._moments_file import read_moments, write_moments
+from fssgd._sums import Sums, merge_sums, remove_sums
 
 Array = npt.NDArray[np.float64]
 

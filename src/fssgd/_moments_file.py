@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fssgd._atomic import write_atomically
-from fssgd._blocks import Sums
+from fssgd._sums import Sums
 
 FORMAT, VERSION = "fssgd.Moments", 1
 NUMBERS = {"n_samples": "i", "weight": "f", "n_outputs": "i", "is_root": "b", "chosen": "b"}

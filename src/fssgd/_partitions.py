@@ -20,12 +20,13 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight
 
-from fssgd._blocks import Sums, assert_values_finite, canonical, check_resolved, merge_sums, sums_of_rows
+from fssgd._blocks import assert_values_finite, canonical, check_resolved, sums_of_rows
 from fssgd._collections import is_collection, one_thread_each, tree_sum
 from fssgd._columns import Columns, merge_columns
 from fssgd._moments import Moments
 from fssgd._problem import Design, Rows
 from fssgd._scaling import Scaling
+from fssgd._sums import Sums, merge_sums
 
 Array = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.floating[Any]]

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from fssgd._blocks import Sums, merge_sums, rows_of_block, sums_of_rows
+from fssgd._blocks import rows_of_block, sums_of_rows
 from fssgd._moments import Moments
+from fssgd._sums import Sums, merge_sums
 from fssgd.tables._progress import ProgressBar
 from fssgd.tables._spec import TableSpec
 from fssgd.tables._state import PassState, moments_of_state, raise_faults

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._blocks import EPS, Sums
+from fssgd._blocks import EPS
 from fssgd._moments import Moments
+from fssgd._sums import Sums
 from fssgd.tables._expressions import added_up, refuse_taken
 from fssgd.tables._progress import ProgressBar
 from fssgd.tables._spec import Column, TableSpec, capital
