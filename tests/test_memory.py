@@ -47,7 +47,7 @@ def run(tmp_path, megabytes, dtype="float64", order="C", given="X"):
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
 def test_a_memory_map_is_fitted_in_less_memory_than_it_has(tmp_path, dtype, order):
     """Blocks of the map are read in turn; nothing of its size is allocated."""
     done = run(tmp_path, 24, dtype, order)

@@ -7,7 +7,6 @@ import scipy.sparse as sp
 import fssgd._blocks
 from exact import EPS, to_exact
 from fssgd import GradientPath, LinearRegressorGD, Moments
-from fssgd._blocks import BLOCK_ROWS
 
 RNG = np.random.default_rng(11)
 
@@ -57,6 +56,14 @@ DATA = {
     "wide": (RNG.normal(size=(6, 20)) + 3.0, RNG.normal(size=(6, 1))),
     "one row": (RNG.normal(size=(1, 3)), RNG.normal(size=(1, 1))),
     "sparse": (sparse_values(200, 3) + [0.0, 0.0, 50.0], RNG.normal(size=(200, 1)) + 7.0),
+    "far from the origin at first": (
+        RNG.normal(size=(300, 2)) + np.where(np.arange(300) < 64, 1e12, 0.0)[:, None],
+        RNG.normal(size=(300, 1)),
+    ),
+    "drifting": (np.arange(300.0)[:, None] * [1.0, 1e-3] + [1e9, 1e5], RNG.normal(size=(300, 1))),
+    "one value only": (np.repeat([[0.1, 0.0, 1e9 + 0.1, 1.0]], 300, axis=0), RNG.normal(size=(300, 1))),
+    "booleans": (RNG.random((60, 3)) < 0.3, RNG.normal(size=(60, 1))),
+    "half precision": (RNG.normal(size=(60, 3)).astype(np.float16) + np.float16(1000), RNG.normal(size=(60, 1))),
     "integers": (RNG.integers(-300, 300, size=(60, 3)).astype(np.int16), RNG.normal(size=(60, 1))),
 }
 
@@ -69,14 +76,18 @@ def rng():
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("route", ["scatter", "root", "sparse"])
-@pytest.mark.parametrize("block", [64, BLOCK_ROWS])
-def test_moments_are_exact_sums_to_rounding(monkeypatch, name, weighted, route, block):
-    monkeypatch.setattr(fssgd._blocks, "BLOCK_ROWS", block)
+@pytest.mark.parametrize("cut", ["whole", "tiles", "blocks"])
+def test_moments_are_exact_sums_to_rounding(monkeypatch, name, weighted, route, cut):
+    if cut != "whole":
+        monkeypatch.setattr(fssgd._blocks, "rows_of_block", lambda *_: 64)
+        monkeypatch.setattr(fssgd._blocks, "BLOCK_ROWS", 64)
+    if cut == "blocks":
+        monkeypatch.setattr(fssgd._blocks, "BLOCK_SIZE", 1)
     X, y = DATA[name]
     weight = np.random.default_rng(0).integers(0, 4, size=len(X)).astype(float) if weighted and len(X) > 1 else None
-    given = sp.csr_array(X) if route == "sparse" else X
+    given = sp.csr_array(X.astype(np.float32) if X.dtype == np.float16 else X) if route == "sparse" else X
     moments = Moments.from_arrays(given, y, weight, accurate=route == "root")
-    check(moments, X, y, weight, merged=len(X) > block and route != "sparse")
+    check(moments, X, y, weight, merged=len(X) > 64 and cut != "whole" and route != "sparse")
     assert moments.n_samples == (len(X) if weight is None else (weight > 0).sum())
     assert moments.weight_sum == (len(X) if weight is None else weight.sum())
     assert (moments.n_features, moments.n_outputs) == (X.shape[1], y.shape[1])

@@ -66,6 +66,12 @@ def rows_of_block(n_columns: int, accurate: bool) -> int:
     return max(BLOCK_ROWS, BLOCK_SIZE // n_columns, min(2 * BLOCK_ROWS, LARGEST_SIZE // n_columns))
 
 
+def dtypes_read(X: Any) -> list[Any]:
+    """Return the dtypes that blocks are read in as they are; converting an array whole would be a copy of it."""
+    plain = isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and X.dtype.itemsize <= 8
+    return [np.float64, np.float32, *([X.dtype] if plain else [])]
+
+
 def check_resolved(mean: Array, squares: Array, constant: npt.NDArray[np.bool_], X: Any, y: Any, names: Any) -> None:
     """Raise if a value was NaN or infinite, or if squares left the range of float64.
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from fssgd._blocks import assert_values_finite, canonical, check_resolved
 from fssgd._columns import Columns
 from fssgd._moments import Moments
-from fssgd._problem import Data, Rows
+from fssgd._problem import Data, Rows, working_dtype
 from fssgd._scaling import Scaling
 
 Array = npt.NDArray[np.float64]
@@ -55,7 +55,7 @@ class Arrays:
     Parameters
     ----------
     X : ndarray or CSR array of shape (n_samples, n_features)
-        float64 or float32.
+        As :func:`~fssgd._blocks.dtypes_read` has it.
     y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
     weight : ndarray of shape (n_samples,) or None
     """
@@ -66,8 +66,7 @@ class Arrays:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        dtype: np.dtype[Any] = self.X.dtype
-        return dtype
+        return working_dtype(self.X)
 
     @property
     def shape(self) -> tuple[float, int]:

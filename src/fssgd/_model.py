@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from fssgd._blocks import dtypes_read
 from fssgd._collections import is_collection
 from fssgd._data import Arrays
 from fssgd._partitions import check_shape, dask_array, example_of, gathered, predict_lazily
@@ -304,7 +305,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
             X,
             y,
             accept_sparse="csr",
-            dtype=[np.float64, np.float32],
+            dtype=dtypes_read(X),
             ensure_all_finite=False,
             multi_output=True,
             y_numeric=True,

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_X_y
 
-from fssgd._blocks import canonical, check_resolved, sums_of_rows
+from fssgd._blocks import canonical, check_resolved, dtypes_read, sums_of_rows
 from fssgd._collections import is_collection
 from fssgd._moments_file import read_moments, write_moments
 from fssgd._sums import Sums, merge_sums, remove_sums
@@ -106,7 +106,7 @@ class Moments:
             X,
             y,
             accept_sparse="csr",
-            dtype=[np.float64, np.float32],
+            dtype=dtypes_read(X),
             ensure_all_finite=False,
             multi_output=True,
             y_numeric=True,

@@ -24,7 +24,7 @@ from fssgd._blocks import assert_values_finite, canonical, check_resolved, sums_
 from fssgd._collections import is_collection, one_thread_each, tree_sum
 from fssgd._columns import Columns, merge_columns
 from fssgd._moments import Moments
-from fssgd._problem import Design, Rows
+from fssgd._problem import Design, Rows, working_dtype
 from fssgd._scaling import Scaling
 from fssgd._sums import Sums, merge_sums
 
@@ -170,7 +170,7 @@ class Partitions:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return np.dtype(np.float32 if self.X.dtype == np.float32 else np.float64)
+        return working_dtype(self.X)
 
     @property
     def shape(self) -> tuple[float, int]:

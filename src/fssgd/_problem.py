@@ -61,6 +61,11 @@ class Data(Protocol):
         """Read the moments off the rows in the user's units."""
 
 
+def working_dtype(X: Any) -> np.dtype[Any]:
+    """Return the precision that a descent on X works in."""
+    return np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class Design:
     """A weighted design and its targets, laid out for stepping.
@@ -107,7 +112,7 @@ class Rows:
     Parameters
     ----------
     X : ndarray or CSR array of shape (n_samples, n_features)
-        In the user's units, float64 or float32.
+        In the user's units, of any dtype of numbers.
     y : ndarray of shape (n_samples, n_outputs)
     weight : ndarray of shape (n_samples,) or None
     scaling : Scaling
@@ -123,6 +128,11 @@ class Rows:
     level: npt.NDArray[np.float64]
     fit_intercept: bool
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of a descent."""
+        return working_dtype(self.X)
+
     @cached_property
     def root_share(self) -> npt.NDArray[np.float64]:
         """sqrt(s_i / S), of shape (n_samples, 1)."""
@@ -136,7 +146,7 @@ class Rows:
         """What a sparse design still has to be centred by, of shape (n_features,); None for a dense one."""
         if not (sp.issparse(self.X) and self.fit_intercept and self.scaling.mean.any()):
             return None
-        return np.asarray(np.where(self._far, 0.0, self.scaling.mean / self.scaling.scale), dtype=self.X.dtype)
+        return np.asarray(np.where(self._far, 0.0, self.scaling.mean / self.scaling.scale), dtype=self.dtype)
 
     @cached_property
     def _far(self) -> npt.NDArray[np.bool_]:
@@ -146,8 +156,8 @@ class Rows:
 
     @cached_property
     def matrix(self) -> Any:
-        """The design, of shape (n_samples, n_features + fit_intercept), in the dtype of X; CSR or Fortran-ordered."""
-        dtype, share = self.X.dtype, self.root_share
+        """The design, of shape (n_samples, n_features + fit_intercept), in :attr:`dtype`; CSR or Fortran-ordered."""
+        dtype, share = self.dtype, self.root_share
         if sp.issparse(self.X):
             columns = sp.csc_array(self.X, dtype=np.float64)
             if self.offset is not None and self._far.any():
@@ -167,8 +177,8 @@ class Rows:
 
     @cached_property
     def targets(self) -> Array:
-        """T, of shape (n_samples, n_outputs), in the dtype of X."""
-        return np.asarray((self.y - self.level) * self.root_share, dtype=self.X.dtype)
+        """T, of shape (n_samples, n_outputs), in :attr:`dtype`."""
+        return np.asarray((self.y - self.level) * self.root_share, dtype=self.dtype)
 
     @cached_property
     def design(self) -> Design:

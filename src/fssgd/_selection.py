@@ -217,7 +217,7 @@ class LinearRegressorGDCV(LinearModel):
         path, shared = survey.path, replace(self._settings(), learning_rate=survey.path.learning_rate)
         self.__dict__.pop("_fold_errors", None)
         if not splits and path.rounding_at(int(self.max_iter)) > ACCURACY:
-            path = GradientPath.of(rows.moments(accurate=True), shared, single=y.ndim == 1)
+            path = GradientPath.of(rows.moments(accurate=True), shared, single=data.single)
         if criterion == "gcv":
             n_iter, score = self._lowest_gcv(path)
         elif criterion == "discrepancy":
@@ -225,7 +225,7 @@ class LinearRegressorGDCV(LinearModel):
         else:
             self._fold_errors = fold_errors(rows, splits, total, parts, shared, int(self.max_iter))
             n_iter, score = self._lowest_error(self._fold_errors)
-        self._take_steps(n_iter, survey, X.dtype, y.ndim == 1)
+        self._take_steps(n_iter, survey, data.dtype, data.single)
         self.best_score_ = score
         if criterion == "discrepancy":
             self._warn_above_noise()
