@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._blocks import rows_of_block
+from fssgd._blocks import BLOCK_ROWS
 from fssgd._moments import Moments
 from fssgd.tables._pass import TablePass
 from fssgd.tables._spec import Column, TableSpec
 
-BATCH_ROWS = 65_536
+BATCH_ROWS, BATCH_SIZE = 65_536, 1 << 21  # rows and values
 
 
 def import_pyarrow() -> Any:
@@ -80,7 +80,7 @@ def scan_options(spec: TableSpec, file_format: Any = None) -> dict[str, Any]:
     """Bound what a scan holds in memory: few batches at once, smaller ones where rows are long."""
     import pyarrow.dataset as ds
 
-    rows = min(BATCH_ROWS, rows_of_block(len(spec.columns), spec.accurate))
+    rows = min(BATCH_ROWS, max(BLOCK_ROWS, BATCH_SIZE // len(spec.columns)))
     options = {"batch_size": rows, "batch_readahead": 1, "fragment_readahead": 1}
     if isinstance(file_format, ds.ParquetFileFormat):
         reading = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,18 @@ class OpenFiles:
         return first if first == last else f"the {len(self.paths)} files {first} to {last}"
 
     def batches(self, start: int = 0, skip: int = 0) -> Iterator[tuple[list[npt.NDArray[Any]], str, int]]:
-        """Yield columns, path and number from file ``start`` on, less its first ``skip`` rows."""
+        """Yield columns, path and number from file ``start`` on, less its first ``skip`` rows.
+
+        A batch is read while the one before it is used.
+        """
+        batches = self._batches(start, skip)
+        with ThreadPoolExecutor(1, thread_name_prefix="fssgd-reader") as reader:
+            upcoming = reader.submit(next, batches, None)
+            while (batch := upcoming.result()) is not None:
+                upcoming = reader.submit(next, batches, None)
+                yield batch
+
+    def _batches(self, start: int, skip: int) -> Iterator[tuple[list[npt.NDArray[Any]], str, int]]:
         for index in range(start, len(self.files)):
             with naming(self.paths[index]):
                 rows = skip if index == start else 0
