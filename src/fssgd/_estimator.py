@@ -24,6 +24,7 @@ from fssgd._partitions import Partitions
 from fssgd._problem import Problem, Solution, Status
 from fssgd._scaling import Scaling
 from fssgd._settings import Settings
+from fssgd._starts import Start, at_coefficients, at_iterate, at_zero
 from fssgd._survey import Survey, is_decomposable, survey_moments, survey_rows
 from fssgd.backends import Backend, get_backend
 
@@ -192,15 +193,12 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         self._validate_params()
         data = self._source(X, y, sample_weight, reset=True)
         backend, settings, single = self._chosen_backend(data), self._settings(), data.single
-
-        def locate(scaling: Scaling, level: Array) -> Array:
-            return self._start(scaling, level, single, coef_init, intercept_init)
-
+        start = self._start(settings, single, coef_init, intercept_init)
         names = getattr(self, "feature_names_in_", None)
         if backend.closed_form or is_decomposable(data):
-            survey = survey_moments(data.moments(names), settings, locate, single, data)
+            survey = survey_moments(data.moments(names), settings, start, single, data)
         else:
-            survey = survey_rows(data, settings, locate, names)
+            survey = survey_rows(data, settings, start, names)
         problem = self._problem(survey, settings, data.dtype)
         if not backend.closed_form:
             survey.reference.checked(survey.curvature, data.dtype.name)
@@ -333,31 +331,13 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         self._conclude(survey, problem, backend.solve(problem, lambda k, theta: False), backend.name, single)
         return self
 
-    def _weights(self) -> Array:
-        return np.asarray(self.scaled_coef_.reshape(-1, self.scaled_coef_.shape[-1]).T)
-
-    def _start(self, scaling: Scaling, level: Array, single: bool, coef_init: Any, intercept_init: Any) -> Array:
-        """theta_0: as given, else where a warm start goes on from, else zeros; b is counted from level."""
-        shape = len(scaling.scale), len(level)
-        if coef_init is None and intercept_init is None and self.warm_start and hasattr(self, "coef_"):
-            weights = self._weights()
-            if weights.shape != shape:
-                raise ValueError(
-                    f"warm_start cannot go on from {weights.shape[0]} features and {weights.shape[1]} outputs to "
-                    f"{shape[0]} and {shape[1]}: fit a new estimator, or set warm_start=False."
-                )
-            coef = weights / self.scale_[:, None]
-            weights = weights * (scaling.scale / self.scale_)[:, None]
-            height = self._height + (self._level - level) + (scaling.mean - self.mean_) @ coef
-        elif coef_init is None and intercept_init is None:
-            weights, height = np.zeros(shape), -level
-        else:
-            coef = _initial("coef_init", coef_init, shape[:1] if single else shape[::-1], shape)
-            intercept = _initial("intercept_init", intercept_init, () if single else shape[1:], shape[1:])
-            if intercept.any() and not self.fit_intercept:
-                raise ValueError("intercept_init was given, but fit_intercept=False: drop one of the two.")
-            weights, height = scaling.rescale(coef, intercept - level)
-        return np.concatenate([weights, height[None]]) if self.fit_intercept else weights
+    def _start(self, settings: Settings, single: bool, coef_init: Any, intercept_init: Any) -> Start:
+        if coef_init is not None or intercept_init is not None:
+            return at_coefficients(coef_init, intercept_init, settings, single=single)
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return at_zero(settings)
+        weights = self.scaled_coef_.reshape(-1, self.scaled_coef_.shape[-1]).T
+        return at_iterate(weights, self._height, self._level, Scaling(self.mean_, self.scale_), settings)
 
     def _coefficients(self, survey: Survey, theta: Any, single: bool, dtype: Any) -> dict[str, Any]:
         """Fitted attributes of a model that stopped at theta."""
@@ -409,16 +389,3 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         rounding = solution.path.rounding_at(solution.n_iter) if solution.path is not None else 0.0
         if rounding > HALF_THE_DIGITS and problem.rows is None:
             warnings.warn(accuracy_message(rounding, solution.n_iter), LinAlgWarning, stacklevel=4)
-
-
-def _initial(name: str, value: Any, expected: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """A starting value of the shape the fitted attribute has, as (n_features, n_outputs) or (n_outputs,)."""
-    if value is None:
-        return np.zeros(shape)
-    array = np.asarray(value, dtype=np.float64)
-    if array.shape != expected or not np.isfinite(array).all():
-        found = f"shape {array.shape}" if array.shape != expected else "a value that is not finite"
-        raise ValueError(
-            f"{name} has {found}: expected finite numbers of shape {expected}, that of the fitted attribute."
-        )
-    return array.T.reshape(shape)

@@ -25,22 +25,11 @@ from fssgd._scaling import HUGE, Scaling
 from fssgd._settings import Settings
 from fssgd._smoother import Smoother
 from fssgd._spectrum import Spectrum, decompose
+from fssgd._starts import Start, at_zero
 
 Array = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 ACCURACY = 1e-10  # where rounding of second moments may reach further, data at hand is read again
-
-Locate = Callable[[Scaling, Array], Array]
-
-
-def _zeros(settings: Settings) -> Locate:
-    def locate(scaling: Scaling, level: Array) -> Array:
-        theta = np.zeros((len(scaling.scale) + settings.fit_intercept, len(level)))
-        if settings.fit_intercept:
-            theta[-1] = -level
-        return theta
-
-    return locate
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +141,7 @@ class GradientPath:
 
     @classmethod
     def of(
-        cls, moments: Moments, settings: Settings, *, start: Locate | None = None, single: bool | None = None
+        cls, moments: Moments, settings: Settings, *, start: Start | None = None, single: bool | None = None
     ) -> GradientPath:
         """Decompose the problem, with settings bundled and any start.
 
@@ -171,7 +160,7 @@ class GradientPath:
         """
         scaling = Scaling.of_columns(moments.mean_x, moments.variance_x, settings)
         level = moments.mean_y if settings.fit_intercept else np.zeros(moments.n_outputs)
-        theta = (start or _zeros(settings))(scaling, level)
+        theta = (start or at_zero(settings))(scaling, level)
         with np.errstate(over="ignore", invalid="ignore"):
             spectrum = decompose(moments, scaling, settings, theta)
         reference = Reference.of(moments, scaling, settings.fit_intercept).checked(spectrum.largest)

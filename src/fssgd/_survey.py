@@ -15,11 +15,12 @@ import numpy.typing as npt
 from fssgd._columns import curvature_bound
 from fssgd._data import Source
 from fssgd._moments import Moments
-from fssgd._path import GradientPath, Locate
+from fssgd._path import GradientPath
 from fssgd._problem import Data
 from fssgd._reference import Reference
 from fssgd._scaling import Scaling
 from fssgd._settings import Settings
+from fssgd._starts import Start
 
 Array = npt.NDArray[np.float64]
 LIMIT = 4096
@@ -63,10 +64,10 @@ def is_decomposable(source: Source) -> bool:
 
 
 def survey_moments(
-    moments: Moments, settings: Settings, locate: Locate | None, single: bool, source: Source | None = None
+    moments: Moments, settings: Settings, start: Start | None, single: bool, source: Source | None = None
 ) -> Survey:
     """Read everything off the moments; ``source`` is the data they are of, if it is at hand."""
-    path = GradientPath.of(moments, settings, start=locate, single=single)
+    path = GradientPath.of(moments, settings, start=start, single=single)
     spectrum = path.spectrum
     rows = None if source is None else source.rows(path.scaling, path.level, settings.fit_intercept)
     return Survey(
@@ -74,7 +75,7 @@ def survey_moments(
     )
 
 
-def survey_rows(source: Source, settings: Settings, locate: Locate, names: Any = None) -> Survey:
+def survey_rows(source: Source, settings: Settings, start: Start, names: Any = None) -> Survey:
     """Measure the columns, and bound the curvature by products with the rows."""
     columns, n_features, dtype = source.columns(names), source.shape[1], source.dtype
     mean, variance = columns.mean[:n_features], columns.variance[:n_features]
@@ -93,7 +94,6 @@ def survey_rows(source: Source, settings: Settings, locate: Locate, names: Any =
         return np.asarray(2.0 * product + penalty * vector)
 
     curvature, steepest = curvature_bound(hessian, len(penalty))
-    start = locate(scaling, level)
     gradient = 2.0 * float(np.linalg.norm(slope[:n_features].astype(np.float64)))
     reference = Reference(gradient, loss).checked(curvature)
-    return Survey(scaling, level, start, reference, curvature, steepest, None, rows)
+    return Survey(scaling, level, start(scaling, level), reference, curvature, steepest, None, rows)
