@@ -154,7 +154,8 @@ class _DenseBlocks:
         while True:
             product, rest, cross = self._products(X, share, targets, root)
             missed = rest * rest > HARMLESS * (product.diagonal() / total - rest * rest)
-            missed &= (np.abs(rest) > 8 * EPS * np.abs(self._shift)) & ~moved
+            missed &= np.abs(rest) > 8 * EPS * np.abs(self._shift)  # less is the rounding of the shift itself
+            missed &= ~moved
             if not missed.any():
                 break
             self._shift[missed] += rest[missed]

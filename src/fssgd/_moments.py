@@ -76,8 +76,8 @@ class Moments:
         Parameters
         ----------
         X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
-            Features, in any numeric dtype, order or stride; read in blocks, never copied whole. The partitions
-            of a Dask array or DataFrame are summed up where they are.
+            Features, in any numeric dtype, order or stride. An array of up to 64 bits a value is read in blocks,
+            never copied whole; the partitions of a Dask array or DataFrame are summed up where they are.
         y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like or Dask collection of shape (n_samples,), default=None
