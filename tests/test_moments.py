@@ -94,6 +94,42 @@ def test_moments_are_exact_sums_to_rounding(monkeypatch, name, weighted, route, 
     assert moments.accurate == (route == "root" or len(X) < X.shape[1])
 
 
+@pytest.mark.parametrize(("away", "light", "heavy"), [(1e12, 1e-40, 1.0), (1e18, 1e-80, 1.0), (1e100, 1e-130, 1e120)])
+@pytest.mark.parametrize("tail", [64, 200])
+def test_rows_far_away_whose_weight_is_as_good_as_none(rng, monkeypatch, away, light, heavy, tail):
+    """As under weights that decay: what lies where an earlier block did not loses no digits to where that lay."""
+    monkeypatch.setattr(fssgd._blocks, "rows_of_block", lambda *_: 64)
+    monkeypatch.setattr(fssgd._blocks, "BLOCK_SIZE", 1)
+    first = np.arange(64 + tail) < 64
+    X = (np.where(first, away, 5.0) + 1e-6 * rng.normal(size=len(first)))[:, None]
+    y, weight = rng.normal(size=(len(first), 1)), np.where(first, light, heavy)
+    for order in (slice(None), slice(None, None, -1)):
+        moments = Moments.from_arrays(X[order], y[order], weight[order])
+        mean, scatter = exact_moments(X, y, weight)
+        np.testing.assert_allclose(moments.mean_x, mean[:1], rtol=4 * EPS)
+        # where blocks merge, their means are rounded: eps |mean| in deviations of 1e-6
+        np.testing.assert_allclose(moments.scatter_xx, scatter[:1, :1], rtol=8 * EPS * 5.0 / 1e-6)
+
+
+@pytest.mark.parametrize("route", ["scatter", "root"])
+def test_integers_past_those_that_float64_tells_apart(route):
+    """Nanoseconds since 1970: neighbours 64 ns apart are one value, and a column of these is constant."""
+    stamps = np.full(1000, 1_700_000_000_000_000_000)
+    stamps[::2] += 64
+    X, y = np.column_stack([stamps, np.arange(1000)]), np.arange(1000.0)
+    moments = Moments.from_arrays(X, y, accurate=route == "root")
+    assert float(stamps[0]) == float(stamps[1])
+    assert moments.scatter_xx[0, 0] == 0.0
+    np.testing.assert_allclose(moments.scatter_xx, Moments.from_arrays(X.astype(float), y).scatter_xx, rtol=1e-12)
+
+
+def test_moments_are_float64_whatever_the_targets_are(rng):
+    X = rng.normal(size=(20, 2))
+    for y in (rng.integers(-9, 9, size=20), rng.normal(size=20).astype(np.longdouble), rng.random(20) < 0.5):
+        moments = Moments.from_arrays(X, y)
+        assert moments.mean_y.dtype == moments.mean_x.dtype == moments.scatter_xy.dtype == np.float64
+
+
 @pytest.mark.parametrize("form", [sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array, sp.lil_matrix, sp.dok_array])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 def test_sparse_formats_and_dtypes(rng, form, dtype):

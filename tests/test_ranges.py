@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fssgd import LinearRegressorGD
+from fssgd import LinearRegressorGD, Moments
 from fssgd._columns import column_statistics
 
 X = np.random.default_rng(1).normal(size=(20, 3))
@@ -45,8 +45,9 @@ def test_batches_of_two_dtypes_count_as_the_finer_one():
 
 @pytest.mark.parametrize("y", [np.array(["1", "2"] * 10), np.arange(20).astype("datetime64[s]")])
 def test_targets_that_are_no_numbers(model, y):
-    with pytest.raises(ValueError, match=r"y has dtype .*: expected numbers"):
-        model().fit(X, y)
+    for take in (model().fit, Moments.from_arrays):
+        with pytest.raises(ValueError, match=r"y has dtype .*: expected numbers"):
+            take(X, y)
 
 
 def test_what_is_no_moments():

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._blocks import column_names
+from fssgd._checks import column_names
 from fssgd._moments import Moments
 from fssgd._path import GradientPath
 

@@ -1,13 +1,12 @@
 """One pass over rows: block by block to a count, a weight, means and centred second moments.
 
 A block's products are taken as they are and centred afterwards by a rank-one correction. That
-subtracts squares of the mean, which is harmless while mean^2 <= 100 variance; of columns further
-from the origin the mean of an earlier block is subtracted first, or their own where that is no nearer.
+subtracts squares of the mean, which is harmless while mean^2 <= 100 variance. Columns further from
+the origin are shifted first: by the mean that an earlier block had, while that is as near to this one's.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils import assert_all_finite
 from sklearn.utils.sparsefuncs import min_max_axis
 
+from fssgd._checks import assert_values_finite
 from fssgd._sums import Sums, compress, merge_sums
 
 Array = npt.NDArray[np.float64]
@@ -25,7 +24,7 @@ Array = npt.NDArray[np.float64]
 BLOCK_ROWS = 4096
 BLOCK_SIZE, LARGEST_SIZE = 1 << 18, 1 << 20  # values; fewer stay in cache, more calls cost more (measured)
 HARMLESS = 100.0
-EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
+EPS = float(np.finfo(np.float64).eps)
 
 
 def sums_of_rows(X: Any, y: Any, weight: Array | None, *, accurate: bool) -> Sums:
@@ -43,17 +42,16 @@ def sums_of_rows(X: Any, y: Any, weight: Array | None, *, accurate: bool) -> Sum
     if sp.issparse(X) and not (accurate or wide):
         with np.errstate(over="ignore", invalid="ignore"):
             return _sparse_sums(X, y, weight)
-    rows, total = rows_of_block(n_columns, accurate), None
-    sums_of: Callable[[Any, Any, Array | None], Sums]
-    if accurate or wide:
-        sums_of = partial(_root_of_block, chosen=accurate)
-    else:
-        blocks = _DenseBlocks(X, y, rows)
-        rows, sums_of = blocks.n_rows, blocks.sums
+    n_tile = n_block = rows_of_block(n_columns, accurate)
+    sums_of_block: Callable[[Any, Any, Array | None], Sums] = partial(_root_of_block, chosen=accurate)
+    if not (accurate or wide):
+        blocks = _DenseBlocks(X, y, n_tile)
+        n_block, sums_of_block = blocks.n_block, blocks.sums
+    total = None
     with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, n_samples, rows):
-            part = slice(start, start + rows)
-            one = sums_of(X[part], y[part], None if weight is None else weight[part])
+        for start in range(0, n_samples, n_block):
+            part = slice(start, start + n_block)
+            one = sums_of_block(X[part], y[part], None if weight is None else weight[part])
             total = one if total is None else merge_sums(total, one)
     assert total is not None
     return total
@@ -66,63 +64,10 @@ def rows_of_block(n_columns: int, accurate: bool) -> int:
     return max(BLOCK_ROWS, BLOCK_SIZE // n_columns, min(2 * BLOCK_ROWS, LARGEST_SIZE // n_columns))
 
 
-def dtypes_read(X: Any) -> list[Any]:
-    """Return the dtypes that blocks are read in as they are; converting an array whole would be a copy of it."""
-    plain = isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and X.dtype.itemsize <= 8
-    return [np.float64, np.float32, *([X.dtype] if plain else [])]
-
-
-def check_resolved(mean: Array, squares: Array, constant: npt.NDArray[np.bool_], X: Any, y: Any, names: Any) -> None:
-    """Raise if a value was NaN or infinite, or if squares left the range of float64.
-
-    Parameters
-    ----------
-    mean, squares, constant : ndarray of shape (n_columns,)
-        Of the columns of X and then of y: squares are sums or means of squared deviations.
-    X, y : the data, looked at again for the message only
-    names : array-like of shape (n_features,) or None
-    """
-    if not math.isfinite(squares.sum() + mean.sum()):
-        assert_values_finite(X, y)
-        unresolved, what = ~np.isfinite(squares), "overflow"
-    else:
-        unresolved, what = squares < TINY, "underflow"
-        unresolved &= ~constant
-        if not unresolved.any():
-            return
-    labels = column_names(names, X.shape[1])
-    labels += [f"y{j}" for j in range(y.shape[1])]
-    columns = ", ".join(str(labels[j]) for j in np.flatnonzero(unresolved)[:5])
-    raise ValueError(
-        f"The squared deviations of {columns} {what} float64: change the unit of these columns so that "
-        "their spread lies between 1e-150 and 1e150."
-    )
-
-
-def column_names(names: Any, n_features: int) -> list[str]:
-    """Return the names of the columns as strings: x0, x1 and so on where they have none."""
-    return [f"x{j}" for j in range(n_features)] if names is None else [str(name) for name in names]
-
-
-def canonical(X: Any) -> Any:
-    """Return X with entries that are stored twice added up, X itself if there are none."""
-    if not sp.issparse(X) or X.has_canonical_format:
-        return X
-    X = X.copy()
-    X.sum_duplicates()
-    return X
-
-
-def assert_values_finite(X: Any, y: Any) -> None:
-    """Raise with scikit-learn's message if a value is NaN or infinite."""
-    assert_all_finite(X, input_name="X")
-    assert_all_finite(y, input_name="y")
-
-
 class _DenseBlocks:
-    """Sums up blocks of dense rows, each a tile of the size of a cache at a time.
+    """Sums up the blocks of an array, each a tile of the size of a cache at a time.
 
-    The memory it needs is asked for once: paged in anew for every block, it cost as much as the rows (measured).
+    They share their memory: paged in anew for every block, it cost as much as the rows (measured).
 
     Parameters
     ----------
@@ -134,14 +79,14 @@ class _DenseBlocks:
 
     def __init__(self, X: Any, y: Any, n_tile: int) -> None:
         n_samples, n_outputs = y.shape
-        self.n_rows = min(n_samples, n_tile * max(1, BLOCK_SIZE // (1 + n_outputs) // n_tile))
-        self._share, self._targets = np.empty(self.n_rows), np.empty((self.n_rows, n_outputs))
+        self.n_block = min(n_samples, n_tile * max(1, BLOCK_SIZE // (1 + n_outputs) // n_tile))
+        self._share, self._targets = np.empty(self.n_block), np.empty((self.n_block, n_outputs))
         self._tile = np.empty_like(X[:n_tile], dtype=np.float64, subok=False)
         self._shift = np.zeros(X.shape[1])
 
     def sums(self, X: Any, y: Any, weight: Array | None) -> Sums:
-        """Sum up one block of at most ``n_rows``."""
-        n_samples, n_features = X.shape
+        """Sum up one block of at most ``n_block`` rows."""
+        n_samples = len(X)
         total = float(n_samples) if weight is None else float(weight.sum())
         share, root = self._share[:n_samples], None
         share[:] = 1.0 / total if weight is None else weight / total
@@ -150,20 +95,20 @@ class _DenseBlocks:
             root = np.sqrt(weight)
             targets *= root[:, None]
             np.divide(root, total, out=share)
-        moved = np.zeros(n_features, dtype=bool)
-        while True:
+        for moves_left in (2, 1, 0):
             product, rest, cross = self._products(X, share, targets, root)
-            missed = rest * rest > HARMLESS * (product.diagonal() / total - rest * rest)
-            missed &= np.abs(rest) > 8 * EPS * np.abs(self._shift)  # less is the rounding of the shift itself
-            missed &= ~moved
-            if not missed.any():
+            variance, mean = product.diagonal() / total - rest * rest, self._shift + rest
+            near = np.isfinite(variance) & (rest * rest <= HARMLESS * variance)
+            near |= ~(np.abs(rest) > 8 * EPS * np.abs(self._shift))  # no more than the rounding of the shift, or NaN
+            if near.all() or not moves_left:
                 break
-            self._shift[missed] += rest[missed]
-            moved |= missed
+            # from far away the mean is known to the rounding of the distance only: then see it from the origin first
+            moved = np.where(np.abs(rest) <= np.abs(mean), mean, 0.0)
+            self._shift = np.where(near, self._shift, moved)
         raised = np.sqrt(total) * rest
         product -= raised[:, None] * raised
         scatter = _assembled(product, cross, targets.T @ targets)
-        mean = np.concatenate([self._shift + rest, mean_y])
+        mean = np.concatenate([mean, mean_y])
         constant = _settle_constants((X, y), mean, scatter.diagonal() / total)
         if constant.any():
             scatter[constant] = scatter[:, constant] = 0.0
@@ -173,7 +118,7 @@ class _DenseBlocks:
         """Return Z'Z, ``share`` Z and Z' ``targets`` for Z = ``root`` (X - shift)."""
         p, n_tile, shifted = X.shape[1], len(self._tile), self._shift.any()
         product, rest, cross = np.zeros((p, p)), np.zeros(p), np.zeros((p, targets.shape[1]))
-        one = np.empty_like(product)
+        of_tile = np.empty_like(product)
         for start in range(0, len(X), n_tile):
             part = slice(start, start + n_tile)
             rows = X[part]
@@ -185,7 +130,7 @@ class _DenseBlocks:
             if rows.dtype != np.float64:
                 np.copyto(room, rows)
                 rows = room
-            product += np.matmul(rows.T, rows, out=one)
+            product += np.matmul(rows.T, rows, out=of_tile)
             rest += share[part] @ rows  # after the product, which reads the rows while it computes
             cross += rows.T @ targets[part]
         return product, rest, cross
@@ -262,7 +207,7 @@ def _settle_constants(values: tuple[Any, Any], mean: Array, variance: Array) -> 
     if not constant.any():
         return constant
     for j in np.flatnonzero(constant):
-        column = X[:, j] if j < X.shape[1] else y[:, j - X.shape[1]]
+        column = np.asarray(X[:, j] if j < X.shape[1] else y[:, j - X.shape[1]], dtype=np.float64)
         constant[j] = (column == column[0]).all()
         if constant[j]:
             mean[j] = column[0]

@@ -63,7 +63,8 @@ def merge_columns(a: Columns, b: Columns) -> Columns:
     share = b.weight / weight
     with np.errstate(over="ignore", invalid="ignore"):
         variance = (1.0 - share) * a.variance + share * b.variance + share * (1.0 - share) * delta**2
-    return Columns(weight, a.mean + share * delta, variance, a.constant & b.constant & (delta == 0))
+    mean = a.mean + share * delta if share <= 0.5 else b.mean - (1.0 - share) * delta
+    return Columns(weight, mean, variance, a.constant & b.constant & (delta == 0))
 
 
 def column_statistics(X: Any, weight: Array | None) -> tuple[Array, Array, npt.NDArray[np.bool_]]:

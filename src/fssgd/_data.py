@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fssgd._blocks import assert_values_finite, canonical, check_resolved
+from fssgd._checks import assert_values_finite, canonical, check_resolved
 from fssgd._columns import Columns
 from fssgd._moments import Moments
 from fssgd._problem import Data, Rows, working_dtype

@@ -13,8 +13,8 @@ from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from fssgd._blocks import column_names
 from fssgd._callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
+from fssgd._checks import column_names
 from fssgd._collections import is_collection
 from fssgd._data import Arrays, Source
 from fssgd._errors import accuracy_message, convergence_message, divergence_error

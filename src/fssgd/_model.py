@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from fssgd._blocks import dtypes_read
+from fssgd._checks import as_floats, dtypes_read
 from fssgd._collections import is_collection
 from fssgd._data import Arrays
 from fssgd._partitions import check_shape, dask_array, example_of, gathered, predict_lazily
@@ -311,12 +311,9 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
             y_numeric=True,
             reset=reset,
         )
-        if y.dtype.kind not in "fiub":
-            raise ValueError(f"y has dtype {y.dtype}: expected numbers.")
-        y = y if y.dtype in (np.float64, np.float32) else y.astype(np.float64)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return Arrays(X, y, sample_weight)
+        return Arrays(X, as_floats(y), sample_weight)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the path: one matrix of n_features by n_features is enough."""

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_X_y
 
-from fssgd._blocks import canonical, check_resolved, dtypes_read, sums_of_rows
+from fssgd._blocks import sums_of_rows
+from fssgd._checks import as_floats, canonical, check_resolved, dtypes_read
 from fssgd._collections import is_collection
 from fssgd._moments_file import read_moments, write_moments
 from fssgd._sums import Sums, merge_sums, remove_sums
@@ -113,7 +114,7 @@ class Moments:
         )
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return cls.of_rows(X, y.reshape(len(y), -1), sample_weight, accurate=accurate, feature_names=names)
+        return cls.of_rows(X, as_floats(y).reshape(len(y), -1), sample_weight, accurate=accurate, feature_names=names)
 
     @classmethod
     def of_rows(

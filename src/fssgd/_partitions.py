@@ -20,7 +20,8 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight
 
-from fssgd._blocks import assert_values_finite, canonical, check_resolved, sums_of_rows
+from fssgd._blocks import sums_of_rows
+from fssgd._checks import as_floats, assert_values_finite, canonical, check_resolved
 from fssgd._collections import is_collection, one_thread_each, tree_sum
 from fssgd._columns import Columns, merge_columns
 from fssgd._moments import Moments
@@ -328,8 +329,7 @@ def _task(
     if n_rows == 0:
         return _Part(0, None)
     X = canonical(sp.csr_array(X, dtype=dtype)) if sp.issparse(X) else np.asarray(X, dtype=dtype)
-    y = np.asarray(y).reshape(n_rows, -1)
-    y = y if y.dtype in (np.float64, np.float32) else y.astype(np.float64)
+    y = as_floats(np.asarray(y).reshape(n_rows, -1))
     if weight is not None:
         weight = _check_sample_weight(
             np.asarray(weight), X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=True

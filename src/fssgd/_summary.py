@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
-from fssgd._blocks import column_names
+from fssgd._checks import column_names
 from fssgd._decay import as_steps
 from fssgd._path import GradientPath
 from fssgd._persistence import plain

@@ -57,7 +57,7 @@ def merge_sums(a: Sums, b: Sums) -> Sums:
     """Sum up two sets of rows that describe the same columns."""
     weight = a.weight + b.weight
     delta = b.mean - a.mean
-    mean = a.mean + delta * (b.weight / weight)
+    mean = a.mean + delta * (b.weight / weight) if a.weight >= b.weight else b.mean - delta * (a.weight / weight)
     constant = a.constant & b.constant & (delta == 0)
     between = delta * np.sqrt(a.weight * (b.weight / weight))
     n_samples, chosen = a.n_samples + b.n_samples, a.chosen and b.chosen

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from fssgd._blocks import column_names
+from fssgd._checks import column_names
 from fssgd._path import GradientPath
 
 Array = npt.NDArray[np.float64]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._blocks import check_resolved
+from fssgd._checks import check_resolved
 from fssgd._moments import Moments
 from fssgd._sums import Sums, merge_sums
 from fssgd.tables._spec import LISTED, TableSpec, capital, warn_user

@@ -12,7 +12,7 @@ from fssgd._moments import Moments
 from fssgd.tables._pass import TablePass
 from fssgd.tables._spec import Column, TableSpec
 
-BATCH_ROWS, BATCH_SIZE = 65_536, 1 << 21  # rows and values
+BATCH_ROWS, BATCH_SIZE = 65_536, 1 << 21  # rows and values: 16 MB; pages decoded in parts cost more (measured)
 
 
 def import_pyarrow() -> Any:

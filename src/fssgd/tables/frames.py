@@ -9,8 +9,7 @@ import numpy as np
 from fssgd._moments import Moments
 from fssgd.tables._pass import TablePass
 from fssgd.tables._spec import Column, TableSpec
-
-BATCH_ROWS = 65_536
+from fssgd.tables.arrow import BATCH_ROWS
 
 
 def read_pandas(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
