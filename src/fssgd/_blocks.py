@@ -7,6 +7,7 @@ the origin are shifted first: by the mean that an earlier block had, while that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -98,7 +99,10 @@ class _DenseBlocks:
         for moves_left in (2, 1, 0):
             product, rest, cross = self._products(X, share, targets, root)
             variance, mean = product.diagonal() / total - rest * rest, self._shift + rest
-            near = np.isfinite(variance) & (rest * rest <= HARMLESS * variance)
+            near = rest * rest <= HARMLESS * variance
+            if near.all() and math.isfinite(variance.sum()):
+                break
+            near &= np.isfinite(variance)
             near |= ~(np.abs(rest) > 8 * EPS * np.abs(self._shift))  # no more than the rounding of the shift, or NaN
             if near.all() or not moves_left:
                 break

@@ -89,8 +89,8 @@ class PowerSum:
         coefficients, logs = self.coefficients[falling], 2.0 * self.logs[falling]
         room = (bound - float(self.coefficients[~falling].sum())) / len(coefficients)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            needed = np.nanmax(np.log(bound / coefficients) / logs, initial=1.0)
-            enough = np.nanmax(np.log(room / coefficients) / logs, initial=1.0) if room > 0 else np.inf
+            needed = np.fmax.reduce(np.log(bound / coefficients) / logs, initial=1.0)
+            enough = np.fmax.reduce(np.log(room / coefficients) / logs, initial=1.0) if room > 0 else np.inf
         low = max(1, int(needed) - 1) if np.isfinite(needed) else 1
         high = int(enough) + 1 if np.isfinite(enough) else None
         return first_integer(lambda k: self.at(k) <= bound, low, high)

@@ -386,6 +386,8 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         if solution.status is Status.MAX_ITER and self.tol is not None:
             text = convergence_message(problem, solution, solution.path or survey.path, self.tol)
             warnings.warn(text, ConvergenceWarning, stacklevel=4)
-        rounding = solution.path.rounding_at(solution.n_iter) if solution.path is not None else 0.0
-        if rounding > HALF_THE_DIGITS and problem.rows is None:
+        if problem.rows is not None or solution.path is None:
+            return
+        rounding = solution.path.rounding_at(solution.n_iter)
+        if rounding > HALF_THE_DIGITS:
             warnings.warn(accuracy_message(rounding, solution.n_iter), LinAlgWarning, stacklevel=4)

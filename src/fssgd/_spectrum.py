@@ -103,7 +103,8 @@ def _from_scatter(
         slope += 2.0 * np.outer(mu, moments.mean_y)
         height = height + moments.mean_y**2
     elif coupled:
-        data = np.block([[data, 2.0 * mu[:, None]], [2.0 * mu, 2.0]])
+        features, data = data, np.full((p + 1, p + 1), 2.0)  # np.block would be a thirtieth of a small fit
+        data[:p, :p], data[:p, p], data[p, :p] = features, 2.0 * mu, 2.0 * mu
         slope = np.vstack([slope, np.zeros((1, outputs))])
     if alpha:
         penalty = np.zeros(len(data))
