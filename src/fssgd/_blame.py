@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fssgd._checks import column_names
-from fssgd._moments import Moments
 from fssgd._path import GradientPath
 
 Array = npt.NDArray[np.float64]
@@ -69,10 +68,6 @@ def columns_to_blame(path: GradientPath, even: GradientPath, factors: dict[str, 
     return (*_constant(path), *_scale(path, factors), *_offset(path, factors), *_collinearity(even))
 
 
-def _names(moments: Moments) -> list[str]:
-    return column_names(moments.feature_names, moments.n_features)
-
-
 def _worst_first(names: list[str], reason: Any, values: Array, weights: Array) -> list[Blame]:
     """One Blame for each column whose weight is worth it, heaviest first."""
     order = [j for j in np.argsort(-weights, kind="stable") if weights[j] >= WORTH_BLAME]
@@ -83,7 +78,7 @@ def _constant(path: GradientPath) -> list[Blame]:
     moments = path.moments
     if not path.settings.fit_intercept:  # then a constant column is an intercept
         return []
-    names = _names(moments)
+    names = column_names(moments.feature_names, moments.n_features)
     return [Blame((names[j],), "constant", float(moments.mean_x[j])) for j in np.flatnonzero(moments.variance_x == 0)]
 
 
@@ -97,7 +92,7 @@ def _scale(path: GradientPath, factors: dict[str, float]) -> list[Blame]:
         return []
     middle = 1.0 if path.settings.fit_intercept else float(np.median(curvature[seen]))
     apart = np.exp(np.abs(np.log(np.where(seen, curvature / middle, 1.0))))
-    return _worst_first(_names(moments), "scale", np.sqrt(curvature), apart)
+    return _worst_first(column_names(moments.feature_names, moments.n_features), "scale", np.sqrt(curvature), apart)
 
 
 def _offset(path: GradientPath, factors: dict[str, float]) -> list[Blame]:
@@ -108,7 +103,7 @@ def _offset(path: GradientPath, factors: dict[str, float]) -> list[Blame]:
         return []
     spread = np.sqrt(moments.variance_x)
     ratio = np.divide(moments.mean_x, spread, out=np.zeros_like(spread), where=spread > 0)
-    return _worst_first(_names(moments), "offset", ratio, (1.0 + ratio**2) ** 2)
+    return _worst_first(column_names(moments.feature_names, moments.n_features), "offset", ratio, (1.0 + ratio**2) ** 2)
 
 
 def _collinearity(path: GradientPath) -> list[Blame]:
@@ -125,7 +120,7 @@ def _collinearity(path: GradientPath) -> list[Blame]:
     exact = (null.diagonal() > np.sqrt(EPS)) & ~empty
     inflation = np.where(exact, np.inf, inverse.diagonal() * ((vectors * h) @ vectors.T).diagonal())
     inflation[empty] = 0.0
-    names, found, seen = _names(path.moments), [], set()
+    names, found, seen = column_names(path.moments.feature_names, path.moments.n_features), [], set()
     for j in np.argsort(-inflation, kind="stable"):
         if inflation[j] < WORTH_BLAME:
             break

@@ -2,7 +2,7 @@
 
 A block's products are taken as they are and centred afterwards by a rank-one correction. That
 subtracts squares of the mean, which is harmless while mean^2 <= 100 variance. Columns further from
-the origin are shifted first: by the mean that an earlier block had, while that is as near to this one's.
+the origin are shifted first, by the mean of an earlier block if that is near enough, else by their own.
 """
 
 from __future__ import annotations

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from functools import cache, reduce
+from contextlib import AbstractContextManager, nullcontext
+from functools import reduce
 from itertools import chain
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+from fssgd._threads import ONE_THREAD
 
 FAN_IN = 8
 MODULES = ("dask.array.", "dask.dataframe.")
@@ -69,14 +70,9 @@ def _add_level(graph: dict[Any, Any], name: str, tasks: list[Any]) -> list[Any]:
     return keys
 
 
-def one_thread_each(n_parts: int) -> Any:
+def one_thread_each(n_parts: int) -> AbstractContextManager[None]:
     """Keep BLAS from using several threads in each of the scheduler's own; workers elsewhere see to that themselves."""
-    return _controller().limit(limits=1 if n_parts > 1 else None, user_api="blas")
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+    return ONE_THREAD if n_parts > 1 else nullcontext()
 
 
 def _merge_all(merge: Callable[[Any, Any], Any], parts: list[Any]) -> Any:

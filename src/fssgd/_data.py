@@ -55,7 +55,7 @@ class Arrays:
     Parameters
     ----------
     X : ndarray or CSR array of shape (n_samples, n_features)
-        As :func:`~fssgd._blocks.dtypes_read` has it.
+        As :func:`~fssgd._checks.dtypes_read` has it.
     y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
     weight : ndarray of shape (n_samples,) or None
     """

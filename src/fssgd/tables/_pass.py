@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bisect
 import math
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
@@ -16,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from fssgd._blocks import rows_of_block, sums_of_rows
 from fssgd._moments import Moments
 from fssgd._sums import Sums, merge_sums
+from fssgd._threads import ONE_THREAD
 from fssgd.tables._progress import ProgressBar
 from fssgd.tables._spec import TableSpec
 from fssgd.tables._state import PassState, moments_of_state, raise_faults
@@ -28,29 +27,6 @@ from fssgd.tables._state import PassState, moments_of_state, raise_faults
 Array = npt.NDArray[np.float64]
 
 SINGLE_THREADED = 128
-
-
-class _SingleThread:
-    """BLAS on one thread while any pass wants it so: limits of their own would restore one another's."""
-
-    def __init__(self) -> None:
-        self._lock, self._passes = threading.Lock(), 0
-        self._limits: threadpool_limits | None = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._passes += 1
-            self._limits = self._limits or threadpool_limits(1, user_api="blas")
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._passes -= 1
-            if not self._passes and self._limits is not None:
-                self._limits.restore_original_limits()
-                self._limits = None
-
-
-SINGLE_THREAD = _SingleThread()
 
 
 class TablePass:
@@ -95,7 +71,7 @@ class TablePass:
         # on a busy machine passes with a threaded BLAS took from once to over 100 times as long (measured), and
         # the product of few columns is faster than reading them
         if self._p + self._t <= SINGLE_THREADED:
-            self._limits.enter_context(SINGLE_THREAD)
+            self._limits.enter_context(ONE_THREAD)
         return self
 
     def __exit__(
