@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+LARGEST_STEP = 1e300  # the largest finite k that is told from a smaller one
 CHUNK = 1 << 20  # numbers held at a time while many k are asked for
 
 
@@ -96,13 +97,18 @@ class PowerSum:
         return first_integer(lambda k: self.at(k) <= bound, low, high)
 
 
-def first_integer(holds: Callable[[int], bool], low: int = 0, high: int | None = None) -> int:
-    """Return the first integer >= low from which ``holds`` is true; doubling, then bisection."""
+def first_integer(holds: Callable[[int], bool], low: int = 0, high: int | None = None) -> int | float:
+    """Return the first integer >= low from which ``holds`` is true; doubling, then bisection.
+
+    inf if it does not hold at 1e300 either, past which k no longer changes anything.
+    """
     if holds(low):
         return low
     if high is None or not holds(high):
         step = 1
         while not holds(low + step):
+            if low > LARGEST_STEP:
+                return np.inf
             low, step = low + step, 2 * step
         high = low + step
     while high - low > 1:
@@ -123,7 +129,7 @@ def as_float(k: int | float) -> float:
     """Return k as a float, at most 1e300 unless it is inf: past that nothing changes, and products stay in range."""
     if k == np.inf:
         return np.inf
-    return float(k) if k < 1e300 else 1e300
+    return float(k) if k < LARGEST_STEP else LARGEST_STEP
 
 
 def as_steps(k: Any) -> tuple[Array, npt.NDArray[np.bool_]]:
@@ -133,7 +139,7 @@ def as_steps(k: Any) -> tuple[Array, npt.NDArray[np.bool_]]:
         if array.dtype.kind in "iu" and (array >= 0).all():
             return array.astype(np.float64), array % 2 == 1
         if array.dtype.kind == "f" and ((array >= 0) & ((array == np.inf) | (array == np.floor(array)))).all():
-            return np.where(array == np.inf, array, np.minimum(array, 1e300)), np.fmod(
+            return np.where(array == np.inf, array, np.minimum(array, LARGEST_STEP)), np.fmod(
                 array, 2.0, where=array != np.inf, out=np.zeros(array.shape)
             ) == 1.0
     values: list[Any] = [k] if np.ndim(k) == 0 else list(k)

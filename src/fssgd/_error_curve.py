@@ -134,8 +134,8 @@ class ErrorCurve:
         """
         modes, spectrum, scaling = Modes(path.filter, horizon), path.spectrum, path.scaling
         p, gradient = moments.n_features, spectrum.gradient
-        origin = spectrum.start - spectrum.vectors @ np.where(
-            modes.settled[:, None], gradient * path.filter.inverses[:, None], 0.0
+        origin = spectrum.outside + spectrum.vectors @ np.where(
+            modes.settled[:, None], spectrum.pull * path.filter.inverses[:, None], spectrum.coordinates
         )
         mu, height = (moments.mean_x - scaling.mean) / scaling.scale, moments.mean_y - path.level
         weights, vectors = origin[:p], spectrum.vectors[:p]

@@ -66,9 +66,25 @@ def convergence_message(problem: Problem, solution: Solution, path: GradientPath
     )
     if path is None:
         return f"{reached} Raise max_iter, tol, or learning_rate."
+    automatic = _automatic(path)
+    if (path.unresolved or automatic.unresolved) and problem.rows is not None:
+        path = problem.accurate_path()
+        automatic = _automatic(path)
+    if path.unresolved:
+        scaled = "" if path.settings.standardize else ", or standardize=True"
+        return (
+            f"{reached} How many more are needed cannot be told from second moments: their rounding hides directions "
+            f"(columns are nearly collinear, or of very different scales) along which the gradient is "
+            f"{path.unresolved:.6g}. Take the moments with accurate=True, use fit(X, y){scaled}."
+        )
     needed = path.squared_gradient.first_below(threshold**2)
-    if needed < np.inf:
-        more = f"At this step {needed - solution.n_iter} more are needed"
+    if solution.n_iter < needed < np.inf:
+        more = f"At this step {_number(needed - solution.n_iter)} more are needed"
+    elif needed < np.inf:
+        more = (
+            f"Without rounding {_number(needed)} would be enough at this step: {problem.dtype} does not resolve a "
+            "gradient this small here; raise tol, or use backend='spectral'"
+        )
     elif path.at_limit:
         more = (
             f"No number of steps is enough: learning_rate={path.learning_rate:.6g} is exactly the largest stable step, "
@@ -76,13 +92,24 @@ def convergence_message(problem: Problem, solution: Solution, path: GradientPath
         )
     else:
         more = "At this step no number of them is enough"
-    automatic = GradientPath.of(path.moments, replace(path.settings, standardize=True, learning_rate="auto"))
     enough = automatic.reference.threshold(tol, automatic.spectrum.largest, float(np.finfo(problem.dtype).eps))
     in_all = automatic.squared_gradient.first_below(enough**2)
-    return (
-        f"{reached} The condition number is {path.spectrum.condition_number:.6g}. {more}; with standardize=True and "
-        f"learning_rate='auto', {in_all} in all from zeros."
+    cure = (
+        f"; with standardize=True and learning_rate='auto', {_number(in_all)} in all from zeros"
+        if in_all < np.inf
+        else ""
     )
+    return f"{reached} The condition number is {path.spectrum.condition_number:.6g}. {more}{cure}."
+
+
+def _number(steps: int | float) -> str:
+    """Return a number of steps to as many digits as are known of it, at most."""
+    return str(steps) if steps < 1e12 else f"{steps:.3g}"
+
+
+def _automatic(path: GradientPath) -> GradientPath:
+    """Return the descent on standardised features at the automatic step, from zeros."""
+    return GradientPath.of(path.moments, replace(path.settings, standardize=True, learning_rate="auto"))
 
 
 def accuracy_message(rounding: float, k: int | float) -> str:

@@ -201,7 +201,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             survey = survey_rows(data, settings, start, names)
         problem = self._problem(survey, settings, data.dtype)
         if not backend.closed_form:
-            survey.reference.checked(survey.curvature, data.dtype.name)
+            survey.reference.checked(survey.curvature, survey.start, settings.fit_intercept, data.dtype.name)
         monitor = FitMonitor(
             self,
             0 if backend.closed_form else len(list(problem.chunk_ends())),

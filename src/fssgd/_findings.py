@@ -47,6 +47,9 @@ class Diagnosis:
     tol : float
     steps, best_steps : int or inf
         Steps until a fit with ``tol`` stops at ``learning_rate``, and at ``best_learning_rate``; inf if never.
+    steps_known : bool
+        False where second moments do not resolve directions along which the descent still has to move: then no number
+        of steps can be told, and both are inf.
     blame : tuple of Blame
         The columns that make it slow.
     standardized : Diagnosis or None
@@ -75,6 +78,7 @@ class Diagnosis:
     tol: float
     steps: int | float
     best_steps: int | float
+    steps_known: bool
     blame: tuple[Blame, ...]
     standardized: Diagnosis | None
     accurate: bool
@@ -149,9 +153,9 @@ class Diagnosis:
             ("Null directions", lambda d: f"{d.null_directions}"),
             ("Largest stable step", lambda d: _step(d.max_learning_rate)),
             ("Step", lambda d: _step(d.learning_rate)),
-            (f"  its steps to tol={self.tol:g}", lambda d: counted(d.steps)),
+            (f"  its steps to tol={self.tol:g}", lambda d: _counted(d, d.steps)),
             ("Step of the best worst case", lambda d: _step(d.best_learning_rate)),
-            (f"  its steps to tol={self.tol:g}", lambda d: counted(d.best_steps)),
+            (f"  its steps to tol={self.tol:g}", lambda d: _counted(d, d.best_steps)),
         ]
         heads = ["standardised" if one.standardize else "as it is" for one in columns]
         return ["", *heads], [[label, *(cell(one) for one in columns)] for label, cell in parts]
@@ -162,7 +166,7 @@ def _factor(name: str) -> Callable[[Diagnosis], str]:
 
 
 def _on_divergence(d: Diagnosis) -> list[str]:
-    if d.steps < np.inf:
+    if d.steps < np.inf or not d.steps_known:
         return []
     if d.learning_rate > d.max_learning_rate * (1.0 + 1e-12):
         why = f"is above {_step(d.max_learning_rate)}, the largest stable step: the descent diverges"
@@ -176,7 +180,7 @@ def _on_scaling(d: Diagnosis) -> list[str]:
     if after is None:
         return []
     condition = f"the condition number from {d.condition_number:.4g} to {after.condition_number:.4g}"
-    steps = f"the steps to tol={d.tol:g} from {counted(d.steps)} to {counted(after.steps)}"
+    steps = f"the steps to tol={d.tol:g} from {_counted(d, d.steps)} to {_counted(after, after.steps)}"
     if after.steps < 0.5 * d.steps or (after.steps <= d.steps and after.condition_number < 0.5 * d.condition_number):
         return [f"standardize=True brings {condition} and {steps}."]
     if after.condition_number < 0.5 * d.condition_number:
@@ -194,7 +198,12 @@ def _on_the_step(d: Diagnosis) -> list[str]:
             f"learning_rate={_step(d.best_learning_rate)}, the fixed step with the best worst case, takes "
             f"{counted(d.best_steps)} steps to tol={d.tol:g} instead of {counted(d.steps)}."
         )
-    if d.condition_number == np.inf and d.accurate:
+    if not d.steps_known:
+        said.append(
+            f"How many steps tol={d.tol:g} takes cannot be told from second moments: their rounding hides directions "
+            "along which the descent still has to move. Moments taken with accurate=True see further."
+        )
+    elif d.condition_number == np.inf and d.accurate:
         said.append(
             "The smallest eigenvalue is too small for float64 to tell from 0: along its direction the descent never "
             "moves, and tol is met without it."
@@ -254,6 +263,10 @@ def _step(rate: float) -> str:
     if not float(text) > rate * (1.0 + 1e-12):
         return text
     return f"{rate - 0.5 * 10.0 ** (math.floor(math.log10(rate)) - 3):.4g}"
+
+
+def _counted(d: Diagnosis, steps: int | float) -> str:
+    return counted(steps) if d.steps_known else "unknown"
 
 
 def counted(steps: int | float) -> str:

@@ -25,7 +25,7 @@ from fssgd._checks import as_floats, assert_values_finite, canonical, check_reso
 from fssgd._collections import is_collection, one_thread_each, tree_sum
 from fssgd._columns import Columns, merge_columns
 from fssgd._moments import Moments
-from fssgd._problem import Design, Rows, working_dtype
+from fssgd._problem import Design, Rows, is_far, mean_left_by_centring, working_dtype
 from fssgd._scaling import Scaling
 from fssgd._sums import Sums, merge_sums
 
@@ -200,6 +200,13 @@ class Partitions:
     def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> PartitionedRows:
         return PartitionedRows(self, scaling, level, fit_intercept)
 
+    def mean_left_by_centring(self, scaling: Scaling) -> Array:
+        """As :func:`~fssgd._problem.mean_left_by_centring`; read off the rows only where it is not 0 for certain."""
+        if not is_far(scaling).any():
+            return np.zeros(self.shape[1])
+        weight, left = self._total(partial(_left_by_centring, scaling=scaling), _add)
+        return np.asarray(left / weight)
+
     def blocks(self, function: Callable[..., Any], **settings: Any) -> list[Any]:
         """Return ``function(X, y, weight, **settings)`` of the rows of positive weight, delayed, for each partition.
 
@@ -269,6 +276,7 @@ class PartitionedRows:
         import dask
 
         place = {"scaling": self.scaling, "level": self.level, "fit_intercept": self.fit_intercept}
+        place["mean_rest"] = self.source.mean_left_by_centring(self.scaling)
         blocks = self.source.blocks(_design, **place)
         with one_thread_each(len(blocks)):
             return list(dask.persist(*blocks))
@@ -377,6 +385,11 @@ def _check_values(squares: Array, mean: Array, X: Any, y: Floats) -> None:
 def _design(X: Any, y: Floats, weight: Array | None, **place: Any) -> _Kept:
     rows = Rows(X, y, weight, **place)
     return _Kept(rows.n_samples, float(len(y) if weight is None else weight.sum()), rows.design)
+
+
+def _left_by_centring(X: Any, y: Floats, weight: Array | None, *, scaling: Scaling) -> tuple[Any, ...]:
+    total = float(len(y) if weight is None else weight.sum())
+    return total, total * mean_left_by_centring(X, weight, scaling)
 
 
 def _size_of(kept: _Kept) -> tuple[Any, ...]:

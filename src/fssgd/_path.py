@@ -3,8 +3,12 @@
 With theta = (W, b), H = V diag(h) V' and gamma = V' grad F(theta_0),
 
     theta_k = theta_0 - V [phi_k(h) gamma],    phi_k(h) = (1 - (1 - eta h)^k) / h,
+            = V [(1 - eta h)^k V' theta_0 - phi_k(h) V' grad F(0)],
     F_k = F_min + sum_j ||gamma_j||^2 (1 - eta h_j)^(2k) / (2 h_j),
     ||grad F_k||^2 = sum_j ||gamma_j||^2 (1 - eta h_j)^(2k).
+
+The second form of theta_k is the one that is evaluated: in the first a start far away cancels against
+the way back from it, and leaves its rounding.
 """
 
 from __future__ import annotations
@@ -163,7 +167,9 @@ class GradientPath:
         theta = (start or at_zero(settings))(scaling, level)
         with np.errstate(over="ignore", invalid="ignore"):
             spectrum = decompose(moments, scaling, settings, theta)
-        reference = Reference.of(moments, scaling, settings.fit_intercept).checked(spectrum.largest)
+        reference = Reference.of(moments, scaling, settings.fit_intercept).checked(
+            spectrum.largest, theta, settings.fit_intercept
+        )
         if single is None:
             single = moments.n_outputs == 1
         return cls(moments, settings, scaling, level, spectrum, reference, settings.step(spectrum.largest), single)
@@ -186,7 +192,18 @@ class GradientPath:
     @cached_property
     def squared_gradient(self) -> PowerSum:
         """||grad F_k||^2 as a sum of powers."""
-        return PowerSum.of(self._squares, self.filter.logs)
+        if not self.unresolved:
+            return PowerSum.of(self._squares, self.filter.logs)
+        return PowerSum.of(np.append(self._squares, self.unresolved**2), np.append(self.filter.logs, 0.0))
+
+    @cached_property
+    def unresolved(self) -> float:
+        """Norm of the gradient along directions that second moments do not resolve, 0 if it is no more than rounding.
+
+        No step makes it smaller: whether a descent would is for the rows to say.
+        """
+        resolved = self.reference.threshold(0.0, self.spectrum.largest)
+        return self.spectrum.unresolved if self.spectrum.unresolved > resolved else 0.0
 
     @cached_property
     def excess_loss(self) -> PowerSum:
@@ -220,7 +237,10 @@ class GradientPath:
             theta_k; the intercept, if there is one, comes last and is counted from ``level``.
         """
         self._refuse_limit(np.inf == k)
-        return self._move(self.filter.reached(as_float(k), bool(k != np.inf and k % 2)))
+        if k == 0:
+            return self.spectrum.start.copy()
+        step, odd = as_float(k), bool(k != np.inf and k % 2)
+        return self._theta(self.filter.reached(step, odd), self.filter.left(step, odd))
 
     def settled_at(self, k: int | float) -> bool:
         """Tell whether iterate k is the limit, to rounding.
@@ -233,7 +253,8 @@ class GradientPath:
         -------
         bool
         """
-        return self.stable and self.excess_loss.at(k) <= EPS**2 * self.excess_loss.at(0)
+        # of a start far away the square of eps is still more than the limit has
+        return self.stable and self.excess_loss.at(k) <= EPS**2 * min(self.excess_loss.at(0), self.reference.loss)
 
     def rounding_at(self, k: int | float) -> float:
         """Estimate what the rounding of second moments may do to iterate k.
@@ -245,10 +266,16 @@ class GradientPath:
         Returns
         -------
         float
-            ``eps min(eta k L, cond(H))``, relative to the coefficients; 0 where the moments carry a root.
+            ``eps min(eta k L, cond(H))``, relative to the coefficients, or how far k steps may lead along directions
+            that are not resolved, if that is more; 0 where the moments carry a root.
         """
         if self.spectrum.accurate:
             return 0.0
+        if self.unresolved and k > 0:
+            size = np.inf if k == np.inf else float(np.linalg.norm(self.position(k)))
+            away = self.learning_rate * as_float(k) * self.unresolved
+            if not away <= EPS * size:
+                return away / size if size < np.inf else np.inf
         grown = self.learning_rate * self.spectrum.largest * as_float(k)
         if grown <= 1.0:
             return EPS
@@ -305,7 +332,8 @@ class GradientPath:
         -------
         float or ndarray of shape (n_k,)
             In squared units of y, outputs added up. Its limit is known to ``eps`` times the variance of y from plain
-            moments. Infinite where an unstable descent overflows.
+            moments (of dependent columns that are not standardised, to ``eps`` times its standard deviation times its
+            mean). Infinite where an unstable descent overflows.
 
         Raises
         ------
@@ -324,7 +352,8 @@ class GradientPath:
         Returns
         -------
         float or ndarray of shape (n_k,)
-            In units of y, if the features are standardised.
+            In units of y, if the features are standardised. What is left of it as k grows is the gradient along
+            directions that plain moments do not resolve, of which it is not known how it falls.
 
         Raises
         ------
@@ -452,7 +481,7 @@ class GradientPath:
             )
 
         def penalty(ks: Array, odd: Flags) -> Array:
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", over="ignore"):
                 return self.settings.alpha + 1.0 / (2.0 * self.learning_rate * ks)
 
         return self._of_steps(k, penalty)
@@ -502,19 +531,22 @@ class GradientPath:
                 error = error - self.settings.alpha * (weights**2).sum(axis=1)
         return np.where(np.isnan(error), np.inf, np.maximum(error, 0.0))
 
-    def _move(self, phi: Array) -> Array:
+    def _theta(self, phi: Array, left: Array) -> Array:
         """theta_k, with the leading axes of phi; a coordinate that overflows is infinite, and none is NaN."""
+        spectrum = self.spectrum
         if self.stable:
-            return np.asarray(self.spectrum.start - self.spectrum.vectors @ (phi[..., None] * self.spectrum.gradient))
+            moved = left[..., None] * spectrum.coordinates + phi[..., None] * spectrum.pull
+            return np.asarray(spectrum.outside + spectrum.vectors @ moved)
         with np.errstate(over="ignore"):
             moved = np.where(self._squares[:, None] > 0, np.clip(phi, -HUGE, HUGE)[..., None], 0.0)
-            moved = np.clip(moved * self.spectrum.gradient, -HUGE, HUGE)
-            theta = self.spectrum.start - self.spectrum.vectors @ moved
+            moved = np.clip(moved * spectrum.gradient, -HUGE, HUGE)
+            theta = spectrum.start - spectrum.vectors @ moved
         return np.where(np.abs(theta) > EPS * HUGE, np.copysign(np.inf, theta), theta)
 
     def _positions(self, ks: Array, odd: Flags) -> Array:
         self._refuse_limit(bool(np.isinf(ks).any()))
-        return self._move(self.filter.reached(ks[:, None], odd[:, None]))
+        theta = self._theta(self.filter.reached(ks[:, None], odd[:, None]), self.filter.left(ks[:, None], odd[:, None]))
+        return np.where(ks[:, None, None] == 0, self.spectrum.start, theta)  # the start to the last bit
 
     def _refuse_limit(self, wanted: bool) -> None:
         if wanted and (not self.stable or self.at_limit):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -21,11 +21,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fssgd._blocks import HARMLESS
+from fssgd._blocks import BLOCK_ROWS, HARMLESS
 from fssgd._moments import Moments
 from fssgd._path import GradientPath
 from fssgd._scaling import Scaling
 from fssgd._settings import rounding_of_limit
+from fssgd._spectrum import decompose
 
 Array = npt.NDArray[np.floating[Any]]
 Monitor = Callable[[int, Array], bool]
@@ -59,6 +60,37 @@ class Data(Protocol):
 
     def moments(self, names: Any = None, *, accurate: bool = False) -> Moments:
         """Read the moments off the rows in the user's units."""
+
+
+def mean_left_by_centring(X: Any, weight: npt.NDArray[np.float64] | None, scaling: Scaling) -> npt.NDArray[np.float64]:
+    """Return the weighted mean of ``X - mean``: not 0, where the rounding of a mean far from 0 shows.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (n_samples, n_features)
+    weight : ndarray of shape (n_samples,) or None
+    scaling : Scaling
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+        0 for columns within ten standard deviations of 0.
+    """
+    left = np.zeros(X.shape[1])
+    far = np.flatnonzero(is_far(scaling))
+    if len(far):
+        n_samples = X.shape[0]
+        share = np.full(n_samples, 1.0 / n_samples) if weight is None else weight / weight.sum()
+        for start in range(0, n_samples, BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
+            rows = X[part][:, far]
+            left[far] += share[part] @ ((rows.toarray() if sp.issparse(rows) else rows) - scaling.mean[far])
+    return left
+
+
+def is_far(scaling: Scaling) -> npt.NDArray[np.bool_]:
+    """Tell which columns are centred, and so far from 0 that it costs digits; of shape (n_features,)."""
+    return np.asarray(scaling.mean * scaling.mean > HARMLESS * scaling.scale * scaling.scale)
 
 
 def working_dtype(X: Any) -> np.dtype[Any]:
@@ -119,6 +151,8 @@ class Rows:
     level : ndarray of shape (n_outputs,)
         Weighted mean of y, or zeros without an intercept.
     fit_intercept : bool
+    mean_rest : ndarray of shape (n_features,) or None
+        Where these are some rows of more: :attr:`rest` of all of them.
     """
 
     X: Any
@@ -127,6 +161,7 @@ class Rows:
     scaling: Scaling
     level: npt.NDArray[np.float64]
     fit_intercept: bool
+    mean_rest: npt.NDArray[np.float64] | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -149,10 +184,18 @@ class Rows:
         return np.asarray(np.where(self._far, 0.0, self.scaling.mean / self.scaling.scale), dtype=self.dtype)
 
     @cached_property
+    def rest(self) -> npt.NDArray[np.float64]:
+        """What the rounding of the means leaves of the means of the centred columns, of shape (n_features,).
+
+        The intercept starts at minus the mean of y. Times that, a mean of 1e-8 instead of 0 is no small gradient: with
+        x and y both at 1e8, it made half of the first step. Zeros where no column is that far from 0.
+        """
+        return mean_left_by_centring(self.X, self.weight, self.scaling) if self.mean_rest is None else self.mean_rest
+
+    @cached_property
     def _far(self) -> npt.NDArray[np.bool_]:
         """Columns of a sparse X so far from 0 that they are centred entry by entry: all but full, or constant."""
-        mean, scale = self.scaling.mean, self.scaling.scale
-        return np.asarray((mean * mean > HARMLESS * scale * scale) | ((scale == 1.0) & (mean != 0)))
+        return np.asarray(is_far(self.scaling) | ((self.scaling.scale == 1.0) & (self.scaling.mean != 0)))
 
     @cached_property
     def matrix(self) -> Any:
@@ -161,7 +204,8 @@ class Rows:
         if sp.issparse(self.X):
             columns = sp.csc_array(self.X, dtype=np.float64)
             if self.offset is not None and self._far.any():
-                away = sp.csc_array(columns[:, self._far].toarray() - self.scaling.mean[self._far])
+                away = columns[:, self._far].toarray() - self.scaling.mean[self._far] - self.rest[self._far]
+                away = sp.csc_array(away)
                 order = np.argsort(np.concatenate([np.flatnonzero(~self._far), np.flatnonzero(self._far)]))
                 columns = sp.csc_array(sp.hstack([columns[:, ~self._far], away]))[:, order]
             scaled = sp.diags_array(share[:, 0]) @ sp.csr_array(columns) @ sp.diags_array(1.0 / self.scaling.scale)
@@ -170,7 +214,8 @@ class Rows:
         matrix = np.empty((n_samples, n_features + self.fit_intercept), dtype=dtype, order="F")
         for start in range(0, n_samples, 4096):  # a block at a time: float64 arithmetic without a float64 copy
             part = slice(start, start + 4096)
-            matrix[part, :n_features] = (self.X[part] - self.scaling.mean) / self.scaling.scale * share[part]
+            centred = self.X[part] - self.scaling.mean - self.rest
+            matrix[part, :n_features] = centred / self.scaling.scale * share[part]
         if self.fit_intercept:
             matrix[:, n_features:] = share
         return matrix
@@ -268,6 +313,13 @@ class Problem:
                 "backend='numpy', which steps over them where they are, or 'spectral'."
             )
         return self.anywhere
+
+    def accurate_path(self) -> GradientPath:
+        """Return the closed form from a QR factorisation of the rows, which are read once more for it."""
+        assert self.path is not None
+        moments = self.anywhere.moments(self.path.moments.feature_names, accurate=True)
+        spectrum = decompose(moments, self.path.scaling, self.path.settings, self.start)
+        return replace(self.path, moments=moments, spectrum=spectrum)
 
     @property
     def is_stable(self) -> bool:

@@ -13,6 +13,7 @@ from fssgd._scaling import Scaling
 
 Array = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
+ROOM = 1e-6  # of the largest number, for sums of squares
 RANGES = {"float64": (1e-290, 1e290), "float32": (1e-22, 1e30)}  # with room for the square of what tol asks for
 
 
@@ -43,15 +44,34 @@ class Reference:
         slope = slope / scaling.scale[:, None]
         return cls(2.0 * math.sqrt(np.vdot(slope, slope)), loss)
 
-    def checked(self, curvature: float, dtype: str = "float64") -> Reference:
-        """Return self, or raise if squares of gradients, about L F, leave the range in which steps are taken."""
+    def checked(self, curvature: float, start: Array, fit_intercept: bool, dtype: str = "float64") -> Reference:
+        """Return self, or raise if squares of gradients leave the range in which steps are taken.
+
+        Parameters
+        ----------
+        curvature : float
+            L, of which the square of the gradient is about L F.
+        start : ndarray of shape (n_parameters, n_outputs)
+            theta_0, where it is at most ``2 L (sqrt(F_ref) + sqrt(L / 2) ||W|| + ||b||)^2``.
+        fit_intercept : bool
+        dtype : {"float64", "float32"}
+        """
         size, (low, high) = curvature * self.loss, RANGES[dtype]
-        if size == 0.0 and (curvature == 0.0 or self.loss == 0.0) or low < size < high:
-            return self
-        raise ValueError(
-            f"The square of the gradient, about {size:.0e}, comes too close to the limits of {dtype} to descend by: "
-            "change the units of X or y, use standardize=True, or pass X as float64."
-        )
+        if not (size == 0.0 and (curvature == 0.0 or self.loss == 0.0) or low < size < high):
+            raise ValueError(
+                f"The square of the gradient, about {size:.0e}, comes too close to the limits of {dtype} to descend "
+                "by: change the units of X or y, use standardize=True, or pass X as float64."
+            )
+        n_weights = len(start) - fit_intercept
+        far = math.sqrt(curvature / 2.0) * float(np.abs(start[:n_weights]).max(initial=0.0))
+        far += float(np.abs(start[n_weights:]).max(initial=0.0))
+        if not far * far * max(2.0 * curvature, 1.0) * start.size < ROOM * float(np.finfo(dtype).max):
+            raise ValueError(
+                f"The descent starts too far away: with residuals of about {far:.0e}, of which {dtype} cannot hold the "
+                "loss or the square of its gradient. Start closer (coef_init, intercept_init, warm_start), or change "
+                "the units of X or y."
+            )
+        return self
 
     def threshold(self, tol: float, curvature: float, eps: float = EPS) -> float:
         """Return the gradient norm at which tol is met: at least what the dtype resolves."""

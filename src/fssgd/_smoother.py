@@ -64,7 +64,7 @@ class Smoother:
         seen = self.spectrum.eigenvalues > 0
         return float(self.n_samples - int(seen.sum()) + (1.0 - self.fitted_shares)[seen].sum())
 
-    def spread(self, k: float, odd: bool, vectors: Array, penalty: Array | None) -> Array:
+    def spread(self, k: float, odd: bool, vectors: Array, root: Array | None) -> Array:
         """Return G with ``sigma^2 G G'`` the covariance of what ``vectors`` makes of theta_k.
 
         Parameters
@@ -73,15 +73,14 @@ class Smoother:
             The step, and whether it is odd.
         vectors : ndarray of shape (n, n_modes)
             A linear function of the eigenvectors: they themselves for theta_k, unscaled for coefficients.
-        penalty : ndarray of shape (n_modes, n_modes) or None
-            ``V' (H - M) V``, if there is one.
+        root : ndarray of shape (n_rows, n_modes) or None
+            R with ``R' R = V' M V``; None where that is diag(h), without a penalty. (As ``diag(h) - V' (H - M) V`` it
+            would have the rounding of the largest eigenvalue.)
 
         Returns
         -------
-        ndarray of shape (n, n_modes)
+        ndarray of shape (n, n_modes) or (n, n_rows)
         """
         moved, h = vectors * self.filter.reached(k, odd), self.spectrum.eigenvalues
-        if penalty is None:  # V' M V is diagonal
-            return np.asarray(moved * np.sqrt(2.0 * h / self.n_samples))
-        data, turned = np.linalg.eigh(np.diag(h) - penalty)
-        return np.asarray(moved @ turned * np.sqrt(2.0 * np.maximum(data, 0.0) / self.n_samples))
+        spread = moved * np.sqrt(h) if root is None else moved @ root.T
+        return np.asarray(spread * np.sqrt(2.0 / self.n_samples))

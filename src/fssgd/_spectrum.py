@@ -15,6 +15,7 @@ are known to eps * h_max; and singular vectors of a square root of H, known to e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -40,23 +41,38 @@ class Spectrum:
         v_j, the intercept last.
     curvature : ndarray of shape (n_modes,)
         v_j' M v_j, the part of h_j that comes from the data and not from the penalty.
-    gradient : ndarray of shape (n_modes, n_outputs)
-        gamma_j; exactly 0 where h_j is.
+    pull : ndarray of shape (n_modes, n_outputs)
+        ``-v_j' grad F`` at theta = 0; exactly 0 where h_j is.
+    coordinates : ndarray of shape (n_modes, n_outputs)
+        v_j' theta_0.
     start : ndarray of shape (n_parameters, n_outputs)
         theta_0, with b counted from the mean of y if there is an intercept.
+    outside : ndarray of shape (n_parameters, n_outputs)
+        What of theta_0 no mode describes, and no step moves: exactly 0 where there is a mode for every parameter.
     minima : ndarray of shape (n_outputs,)
         What each output has part in F_min; rounding may take it a little below 0.
     accurate : bool
         Whether it comes from a root.
+    unresolved : float
+        Norm of the gradient at theta_0 along the directions whose curvature is lost in the rounding of second moments,
+        where it is more than that rounding explains. They count as null, and a descent may still have to follow them.
     """
 
     eigenvalues: Array
     vectors: Array
     curvature: Array
-    gradient: Array
+    pull: Array
+    coordinates: Array
     start: Array
+    outside: Array
     minima: Array
     accurate: bool
+    unresolved: float = 0.0
+
+    @cached_property
+    def gradient(self) -> Array:
+        """gamma_j, of shape (n_modes, n_outputs); exactly 0 where h_j is."""
+        return np.asarray(self.eigenvalues[:, None] * self.coordinates - self.pull)
 
     @property
     def minimum(self) -> float:
@@ -78,6 +94,12 @@ class Spectrum:
     def steepest(self) -> Array:
         """Eigenvector of L, of shape (n_parameters,)."""
         return self.vectors[:, int(np.argmax(self.eigenvalues))]
+
+    @property
+    def limit(self) -> Array:
+        """Where a stable descent leads, of shape (n_parameters, n_outputs)."""
+        h = self.eigenvalues[:, None]
+        return self.outside + self.vectors @ np.divide(self.pull, h, out=self.coordinates.copy(), where=h > 0)
 
 
 def decompose(moments: Moments, scaling: Scaling, settings: Settings, start: Array) -> Spectrum:
@@ -111,24 +133,46 @@ def _from_scatter(
         penalty[:p] = 2.0 * alpha
         data += np.diag(penalty)
     h, vectors = np.linalg.eigh(data) if len(data) > 1 else (data[0], np.ones((1, 1)))
-    theta, from_start = start[: len(data)], False
-    smallest = len(h) * EPS * h[-1]
-    if h[0] <= smallest:
-        null = h <= smallest
-        from_start = float((np.abs(h[null]) @ (vectors[:, null].T @ theta) ** 2).sum()) > EPS * float(height.sum())
-        if from_start:  # what lies in the null space stays there, and in F
-            height = height + (theta * (0.5 * (data @ theta) - slope)).sum(axis=0)
-        slope = vectors.T @ slope
-        slope[null] = 0.0
-        h[null] = 0.0
-    else:
-        slope = vectors.T @ slope
+    pull, coordinates = vectors.T @ slope, vectors.T @ start[: len(data)]
+    smallest, unresolved = len(h) * EPS * h[-1], 0.0
+    null = h <= smallest
+    if null[0]:
+        flat = h[null, None] * coordinates[null] - pull[null]
+        if coordinates[null].any():  # as with standardize=False, where b starts at minus the mean of y
+            still = vectors[:, null] @ coordinates[null]
+            height = height + _loss_along(moments, scaling, mu, fit_intercept, alpha, still)
+        pull[null], h[null] = 0.0, 0.0
+        reached = ~null
+        # h is known to eps L, so a gradient is known to eps L times how far from 0 the descent leads
+        blur = 10.0 * smallest * float(np.linalg.norm(pull[reached] / h[reached, None]))
+        size = float(np.linalg.norm(flat))
+        unresolved = size if size > blur else 0.0
     curvature = np.maximum(h - penalty @ vectors**2, 0.0) if alpha else h
-    gradient = h[:, None] * (vectors.T @ theta) - slope
-    falls = gradient if from_start else slope
-    minima = height - (0.5 / np.where(h > 0, h, np.inf)) @ (falls * falls)
-    spectrum = Spectrum(h, vectors, curvature, gradient, start, minima, False)
-    return _with_intercept(spectrum) if fit_intercept and not coupled else spectrum
+    minima = height - (0.5 / np.where(h > 0, h, np.inf)) @ (pull * pull)
+    outside = np.zeros((len(h), outputs))
+    spectrum = Spectrum(
+        h, vectors, curvature, pull, coordinates, start[: len(data)], outside, minima, False, unresolved
+    )
+    return _with_intercept(spectrum, start) if fit_intercept and not coupled else spectrum
+
+
+def _loss_along(
+    moments: Moments, scaling: Scaling, mu: Array, fit_intercept: bool, alpha: float, theta: Array
+) -> Array:
+    """F(theta) - F(0) of each output, for a theta that F hardly depends on.
+
+    As ``theta' H theta / 2`` it would have the rounding of H: eps L theta^2, which for an intercept that starts at
+    minus the mean of y is far more than the variance of y. So offsets, which cancel, add up before they are squared.
+    """
+    p = moments.n_features
+    weights = theta[:p]
+    coef = weights / scaling.scale[:, None]
+    spread = (coef * (moments.scatter_xx @ coef - 2.0 * moments.scatter_xy)).sum(axis=0) / moments.weight_sum
+    if fit_intercept:
+        offset = np.square(mu @ weights + (theta[p] if len(theta) > p else 0.0))
+    else:
+        offset = np.square(mu @ weights - moments.mean_y) - np.square(moments.mean_y)
+    return np.asarray(spread + offset + alpha * (weights * weights).sum(axis=0))
 
 
 def _from_root(
@@ -156,46 +200,48 @@ def _from_root(
             targets = np.vstack([targets, np.zeros((size, n_outputs))])
             shift = 0.0
     left, sigma, vectors = scipy.linalg.svd(rows, full_matrices=bool(alpha) and len(rows) < rows.shape[1])
-    vectors = vectors.T
-    left = left[:, : len(sigma)]
+    vectors, left = vectors.T, left[:, : len(sigma)]
+    coordinates = vectors.T @ theta
     null = sigma <= max(rows.shape) * EPS * sigma.max(initial=0.0)
-    frozen = float(((sigma[null, None] * (vectors[:, : len(sigma)].T[null] @ theta)) ** 2).sum())
-    sigma[null] = 0.0
     reached = left.T @ targets
     reached[null] = 0.0
     missed = targets - left @ reached
+    if not shift and null.any():  # what starts in the null space stays there, and in F
+        missed -= left[:, null] @ (sigma[null, None] * coordinates[: len(sigma)][null])
+    sigma[null] = 0.0
     sigma = np.append(sigma, np.zeros(vectors.shape[1] - len(sigma)))
     reached = np.vstack([reached, np.zeros((vectors.shape[1] - len(reached), n_outputs))])
-    sigma, reached, vectors = sigma[::-1], reached[::-1], vectors[:, ::-1]
-    along = vectors.T @ theta
-    gradient = 2.0 * sigma[:, None] * (sigma[:, None] * along - reached) + shift * along
-    h = 2.0 * sigma**2 + shift
+    sigma, reached, vectors, coordinates = sigma[::-1], reached[::-1], vectors[:, ::-1], coordinates[::-1]
+    pull, h = 2.0 * sigma[:, None] * reached, 2.0 * sigma**2 + shift
     minima = (missed * missed).sum(axis=0)
-    if frozen > EPS**2 * float((targets * targets).sum()):  # what lies in the null space stays there, and in F
-        residual = rows @ theta - targets
-        falls = (0.5 / np.where(h > 0, h, np.inf)) @ (gradient * gradient)
-        minima = (residual * residual).sum(axis=0) + 0.5 * shift * (theta * theta).sum(axis=0) - falls
-    elif shift:
+    if shift:
         minima = minima + (shift / h) @ (reached * reached)
     curvature = 2.0 * sigma**2
     if alpha and not shift:
         curvature = np.maximum(h - 2.0 * alpha * (vectors[:size] ** 2).sum(axis=0), 0.0)
+    complete = vectors.shape[1] == len(theta)
+    outside = np.zeros_like(theta) if complete else theta - vectors @ coordinates
     if basis is not None:
         vectors = np.vstack([basis @ vectors[:size], vectors[size:]])
-    spectrum = Spectrum(h, vectors, curvature, gradient, start, minima, True)
-    return _with_intercept(spectrum) if fit_intercept and not coupled else spectrum
+        outside = np.vstack([basis @ outside[:size], outside[size:]])
+    spectrum = Spectrum(h, vectors, curvature, pull, coordinates, start[: len(outside)], outside, minima, True)
+    return _with_intercept(spectrum, start) if fit_intercept and not coupled else spectrum
 
 
-def _with_intercept(features: Spectrum) -> Spectrum:
+def _with_intercept(features: Spectrum, start: Array) -> Spectrum:
     """Add b, an eigenvector of its own of eigenvalue 2 when the features have mean 0: kept exactly apart."""
-    (p, modes), outputs = features.vectors.shape, features.start.shape[1]
-    h, curvature = np.full(modes + 1, 2.0), np.full(modes + 1, 2.0)
-    vectors, gradient = np.zeros((p + 1, modes + 1)), np.empty((modes + 1, outputs))
-    h[:modes], curvature[:modes], vectors[:p, :modes], gradient[:modes] = (
-        features.eigenvalues,
-        features.curvature,
-        features.vectors,
-        features.gradient,
+    (p, modes), nothing = features.vectors.shape, np.zeros((1, start.shape[1]))
+    vectors, curved = np.zeros((p + 1, modes + 1)), np.array([2.0])
+    vectors[:p, :modes], vectors[p, modes] = features.vectors, 1.0
+    return Spectrum(
+        np.concatenate([features.eigenvalues, curved]),
+        vectors,
+        np.concatenate([features.curvature, curved]),
+        np.concatenate([features.pull, nothing]),
+        np.concatenate([features.coordinates, start[p:]]),
+        start,
+        np.concatenate([features.outside, nothing]),
+        features.minima,
+        features.accurate,
+        features.unresolved,
     )
-    vectors[p, modes], gradient[modes] = 1.0, 2.0 * features.start[p]
-    return Spectrum(h, vectors, curvature, gradient, features.start, features.minima, features.accurate)

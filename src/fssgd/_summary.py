@@ -56,7 +56,7 @@ class Summary:
         k.
     learning_rate, alpha : float
         The step, and the penalty.
-    spread : ndarray of shape (n_parameters, n_modes)
+    spread : ndarray of shape (n_parameters, n)
         G, with ``sigma^2 G G'`` the covariance of the coefficients of an output.
 
     Notes
@@ -248,9 +248,23 @@ def summarise(
 
 def _unscaled_spread(path: GradientPath, k: float, odd: bool) -> Array:
     """Spread of intercept and coefficients in the user's units."""
-    weights, alpha = path.spectrum.vectors[: path.moments.n_features], path.settings.alpha
+    weights = path.spectrum.vectors[: path.moments.n_features]
     vectors = weights / path.scaling.scale[:, None]
     if path.settings.fit_intercept:
         vectors = np.vstack([path.spectrum.vectors[-1] - path.scaling.mean @ vectors, vectors])
-    penalty = 2.0 * alpha * (weights.T @ weights) if alpha else None
-    return path.smoother.spread(k, odd, vectors, penalty)
+    return path.smoother.spread(k, odd, vectors, _root_of_data(path, weights) if path.settings.alpha else None)
+
+
+def _root_of_data(path: GradientPath, weights: Array) -> Array:
+    """R with R'R the Hessian without its penalty, in the eigenbasis with these weights: deviations, then offsets."""
+    moments, scaling = path.moments, path.scaling
+    if moments.accurate:
+        rows = moments.root_x / (np.sqrt(moments.weight_sum) * scaling.scale)
+    else:  # of correlations: columns of very different scales would cost each other's digits
+        deviation = np.sqrt(np.where(moments.variance_x > 0, moments.variance_x, 1.0))
+        values, axes = np.linalg.eigh(moments.scatter_xx / np.outer(moments.weight_sum * deviation, deviation))
+        rows = np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T * (deviation / scaling.scale)
+    offsets = (moments.mean_x - scaling.mean) / scaling.scale @ weights
+    if path.settings.fit_intercept:
+        offsets = offsets + path.spectrum.vectors[-1]
+    return np.asarray(np.sqrt(2.0) * np.vstack([rows @ weights, offsets]))

@@ -95,5 +95,6 @@ def survey_rows(source: Source, settings: Settings, start: Start, names: Any = N
 
     curvature, steepest = curvature_bound(hessian, len(penalty))
     gradient = 2.0 * float(np.linalg.norm(slope[:n_features].astype(np.float64)))
-    reference = Reference(gradient, loss).checked(curvature)
-    return Survey(scaling, level, start(scaling, level), reference, curvature, steepest, None, rows)
+    theta = start(scaling, level)
+    reference = Reference(gradient, loss).checked(curvature, theta, settings.fit_intercept)
+    return Survey(scaling, level, theta, reference, curvature, steepest, None, rows)

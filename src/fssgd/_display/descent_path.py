@@ -257,8 +257,7 @@ class _Plane(NamedTuple):
         origin = np.zeros(len(spectrum.start))
         if path.settings.fit_intercept:
             origin[-1] = path.level[0]
-        falls = np.divide(spectrum.gradient[:, 0], h, out=np.zeros_like(h), where=h > 0)
-        minimum = (spectrum.start[:, 0] - spectrum.vectors @ falls + origin)[chosen]
+        minimum = (spectrum.limit[:, 0] + origin)[chosen]
         iterates = np.array([path.position(int(k))[chosen, 0] for k in steps]) + origin[chosen]
         if not (np.abs(iterates) < 1e150).all():
             raise ValueError("The iterates leave the range of float64: draw fewer of them, or take a smaller step.")

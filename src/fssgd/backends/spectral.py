@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from fssgd._decay import first_integer
 from fssgd._path import ACCURACY, GradientPath
 from fssgd._problem import Array, Monitor, Problem, Rows, Solution, Status
 from fssgd._refine import refined_limit
-from fssgd._spectrum import decompose
 from fssgd.backends._base import Backend
 
 
@@ -18,8 +15,8 @@ class Spectral(Backend):
     """Jump straight to the iterate at which stepping would stop.
 
     The scatter matrix of the data serves while the error it leads to,
-    ``eps min(eta k L, cond(H))``, stays below 1e-10; past that the data is read once more and
-    decomposed by a blocked QR.
+    ``eps min(eta k L, cond(H))``, stays below 1e-10 and its rounding hides no gradient that ``tol``
+    asks for; past that the data is read once more and decomposed by a blocked QR.
     """
 
     name = "spectral"
@@ -34,8 +31,9 @@ class Spectral(Backend):
             )
         path = problem.path
         k, status = stopping_step(problem, path)
-        if problem.rows is not None and path.rounding_at(k) > ACCURACY:
-            path = _read_again(problem, path)
+        unsettled = problem.threshold is not None and path.unresolved > 0
+        if problem.rows is not None and (unsettled or path.rounding_at(k) > ACCURACY):
+            path = problem.accurate_path()
             k, status = stopping_step(problem, path)
         theta: Array = path.position(k)
         if path.spectrum.accurate and isinstance(problem.rows, Rows) and path.settled_at(k):
@@ -70,8 +68,3 @@ def _first_rise(problem: Problem, path: GradientPath) -> int | float:
         return not (np.isfinite(loss) and loss <= problem.highest_loss(lowest, path.position(k)))
 
     return first_integer(risen, int(turn))
-
-
-def _read_again(problem: Problem, path: GradientPath) -> GradientPath:
-    moments = problem.anywhere.moments(path.moments.feature_names, accurate=True)
-    return replace(path, moments=moments, spectrum=decompose(moments, path.scaling, path.settings, problem.start))
