@@ -1,4 +1,4 @@
-"""Files that earlier releases wrote are read, to the same values; ``data/0.1.0/make.py.txt`` says how they were made."""
+"""Files that earlier releases wrote are read, to the same values; ``data/0.1.0/make.py.txt`` made them."""
 
 import json
 import os

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fssgd._atomic import write_atomically
+from fssgd._atomic import check_writable, identity, write_atomically
 from fssgd._blocks import rows_of_block
 from fssgd._moments_file import moments_fields, moments_of_fields, read_npz
 from fssgd.tables._spec import TableSpec
@@ -41,9 +41,8 @@ class Checkpoint:
         self, path: str | os.PathLike[str], every: float, files: list[str], spec: TableSpec, schemas: list[str]
     ) -> None:
         self.path, self._every, self._spec = Path(path).expanduser(), every, spec
-        if not self.path.absolute().parent.is_dir():
-            raise FileNotFoundError(f"There is no folder {self.path.absolute().parent} to write a checkpoint in.")
-        if str(self.path.absolute()) in files:
+        check_writable(self.path)
+        if identity(self.path) in {identity(file) for file in files} - {None}:
             raise ValueError(f"checkpoint={str(path)!r} is one of the files to read: choose another name.")
         self._fingerprint = _fingerprint(files, spec, schemas)
         self._written = time.monotonic()
