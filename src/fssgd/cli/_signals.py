@@ -66,7 +66,7 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def leave_if_ended(code: object) -> None:
-    """End the process if a signal has ended the command: a thread may still wait for rows, and Python for the thread."""
+    """End the process if a signal has ended the command: a thread may wait for rows yet, and Python for it."""
     if isinstance(code, int) and code - 128 in ENDING:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):  # closed, or never open
