@@ -279,6 +279,15 @@ class TestArchives:
                     tracemalloc.stop()
 
 
+def test_a_checkpoint_without_its_moments(tmp_path):
+    """Not one of no rows that count, which has none: no row was dropped, and none has a weight."""
+    saved = Saved("checkpoint.npz", tmp_path)
+    left = {name: data for name, data in unzipped(saved.whole).items() if not name.startswith("moments.")}
+    saved.path.write_bytes(zipped(left.items()))
+    with pytest.raises(ValueError, match=r"checkpoint\.npz is damaged: its moments are missing\. Delete it to start"):
+        saved.load()
+
+
 def test_moments_in_another_byte_order(tmp_path):
     saved = Saved("moments.npz", tmp_path)
     assert saved.check(saved.whole)

@@ -89,7 +89,8 @@ class Checkpoint:
         if not (state.file < len(self._fingerprint["files"]) and max(state.row, state.dropped) <= state.rows):
             return "a count is out of range"
         if sums is None:
-            return None
+            none_count = spec.weight is not None or state.dropped == state.rows
+            return None if none_count else "its moments are missing"
         if (n_outputs, len(sums.mean)) != (len(spec.target), len(spec.target) + len(spec.features or ())):
             return "it has other columns"
         if sums.chosen != spec.accurate or sums.n_samples > state.rows:
