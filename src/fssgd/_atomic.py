@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
-import secrets
 import stat
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -108,9 +107,9 @@ class _File(io.FileIO):
 def _temporary_file(target: str, path: str, mode: int) -> Iterator[tuple[str, int]]:
     """Make a file beside ``target``, locked while this process lives, that is gone afterwards if it was not moved."""
     folder, name = os.path.split(target)
-    start = f"{PREFIX}{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}-"
+    start = f"{PREFIX}{zlib.crc32(os.fsencode(name)):08x}-"
     _remove_abandoned(folder, start)
-    temporary, lock = os.path.join(folder, start + secrets.token_hex(8)), None
+    temporary, lock = os.path.join(folder, start + os.urandom(8).hex()), None
     _unfinished.add(temporary)
     try:
         with _naming(path):
