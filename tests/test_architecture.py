@@ -17,7 +17,7 @@ HEAVY |= {"polars", "pyarrow", "rich", "typer", "onnx", "skl2onnx"}
 
 STAGES = """
 import sklearn.linear_model, sklearn.callback
-import fssgd
+import fssgd; fssgd.LinearRegressorGD
 model = fssgd.LinearRegressorGD(backend="numpy").fit([[1.0], [2.0], [4.0]], [1, 2, 3])
 model = fssgd.LinearRegressorGD().fit([[1.0], [2.0], [4.0]], [1, 2, 3]).partial_fit([[1.0]], [2]).loss_curve_
 path = fssgd.GradientPath.from_moments(fssgd.Moments.from_arrays([[1.0], [2.0], [4.0]], [1, 2, 3])).gcv(1)
@@ -61,6 +61,20 @@ def public_names(module):
     return sorted(
         name for name in vars(module) if not name.startswith("_") and not inspect.ismodule(vars(module)[name])
     )
+
+
+def test_a_bare_import_loads_next_to_nothing():
+    """The command takes Ctrl-C from its first moment on, and most of that is spent on importing scikit-learn."""
+    code = (
+        "import sys; before = set(sys.modules); import fssgd.cli; print(*set(sys.modules) - before); "
+        "print(dir(fssgd)); print(fssgd.backends.Backend, fssgd.Moments)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules, names, _ = done.stdout.splitlines()
+    assert {name.partition(".")[0] for name in modules.split()} <= {"fssgd", *sys.stdlib_module_names}
+    assert all(repr(name) in names for name in fssgd.__all__)
+    with pytest.raises(AttributeError, match=r"module 'fssgd' has no attribute 'LinearRegressor'"):
+        fssgd.LinearRegressor  # noqa: B018
 
 
 @pytest.mark.parametrize("module", [fssgd, fssgd.backends, fssgd.tables])

@@ -203,17 +203,36 @@ def rewritten(path, **changes):
         (lambda path: path.write_bytes(path.read_bytes()[:500]), r"does not hold a checkpoint: .*not a readable \.npz"),
         (lambda path: path.write_text("hello"), r"does not hold a checkpoint"),
         (lambda path: path.write_bytes(b""), r"does not hold a checkpoint"),
-        (lambda path: rewritten(path, format="other"), r"not a checkpoint that this release reads, .* 'other'"),
-        (lambda path: rewritten(path, version=9), r"not a checkpoint that this release reads"),
-        (lambda path: rewritten(path, fingerprint="{"), r"is damaged \(.*\): delete it to start afresh"),
+        (
+            lambda path: rewritten(path, format="other"),
+            r"is not a checkpoint: expected format 'fssgd\.checkpoint', found 'other'",
+        ),
+        (lambda path: rewritten(path, version=9), r"state\.npz was saved by a newer release of fssgd, in version 9"),
+        (lambda path: rewritten(path, fingerprint="{"), r"is damaged: Expecting .*\. Delete it to start afresh"),
+        *(
+            (lambda path, text=text: rewritten(path, fingerprint=text), r"is damaged: it does not say which files")
+            for text in ("[]", "{}", '{"files": 3}', '{"files": [3]}', '{"files": [["a", 1]]}', np.array([1, 2]))
+        ),
+        (lambda path: rewritten(path, fingerprint='{"files": [], "files": []}'), r"is damaged: 'files' is there twice"),
         (lambda path: rewritten(path, **{"state.rows": None}), r"is damaged"),
-        (lambda path: rewritten(path, **{"state.row": -1}), r"is damaged \(a count is out of range\)"),
-        (lambda path: rewritten(path, missing=np.zeros(1)), r"is damaged \(it has other columns\)"),
+        (lambda path: rewritten(path, **{"state.row": -1}), r"is damaged: a count is out of range"),
+        (lambda path: rewritten(path, **{"state.file": 3}), r"is damaged: a count is out of range"),
+        (lambda path: rewritten(path, **{"state.row": 1 << 40}), r"is damaged: a count is out of range"),
+        (lambda path: rewritten(path, **{"state.rows": 1.5}), r"is damaged: a count is missing, or is none"),
+        (
+            lambda path: rewritten(path, **{"moments.n_samples": 999}),
+            r"is damaged: its moments are not those of the rows",
+        ),
+        (lambda path: rewritten(path, complete=np.array([True, False])), r"is damaged: a count is missing, or is none"),
+        (lambda path: rewritten(path, missing=np.zeros(4)), r"is damaged: missing is not an array of counts"),
+        (lambda path: rewritten(path, missing=np.zeros(1, dtype=int)), r"is damaged: it has other columns"),
+        (lambda path: rewritten(path, **{"moments.n_outputs": 2}), r"is damaged: it has other columns"),
+        (lambda path: rewritten(path, **{"moments.version": 2}), r"state\.npz was saved by a newer release of fssgd"),
         (
             lambda path: rewritten(path, **{"moments.mean": np.full(3, np.nan)}),
-            r"is damaged: mean does not hold finite",
+            r"is damaged: mean holds values .*\. Delete it to start afresh",
         ),
-        (lambda path: Moments.from_arrays([[1.0], [2.0]], [1, 2]).save(path), r"format is 'fssgd\.Moments'"),
+        (lambda path: Moments.from_arrays([[1.0], [2.0]], [1, 2]).save(path), r"found 'fssgd\.Moments'"),
     ],
 )
 def test_damaged_checkpoints(folder, checkpoint, damage, message, monkeypatch):
@@ -224,7 +243,7 @@ def test_damaged_checkpoints(folder, checkpoint, damage, message, monkeypatch):
 
 
 def test_places_where_a_checkpoint_cannot_be(folder, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*nowhere to write a checkpoint in"):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*nowhere to write c\.npz in"):
         Moments.from_table(folder, **SETTINGS, checkpoint=tmp_path / "nowhere" / "c.npz")
     file = next(Path(folder).iterdir())
     with pytest.raises(ValueError, match=r"is one of the files to read: choose another name"):

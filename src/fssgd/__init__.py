@@ -1,14 +1,25 @@
 """Linear regression by fixed-step-size gradient descent, on swappable backends that return the same iterate."""
 
-from fssgd._diagnosis import diagnose
-from fssgd._display import CoefficientPathDisplay, DescentPathDisplay, LearningRateDisplay, LossCurveDisplay
-from fssgd._errors import DivergenceError
-from fssgd._estimator import LinearRegressorGD
-from fssgd._findings import Diagnosis
-from fssgd._moments import Moments
-from fssgd._path import GradientPath
-from fssgd._selection import LinearRegressorGDCV
-from fssgd.backends import Backend, available_backends, register_backend
+import importlib
+import typing
+
+if typing.TYPE_CHECKING:
+    from fssgd._public import (
+        Backend,
+        CoefficientPathDisplay,
+        DescentPathDisplay,
+        Diagnosis,
+        DivergenceError,
+        GradientPath,
+        LearningRateDisplay,
+        LinearRegressorGD,
+        LinearRegressorGDCV,
+        LossCurveDisplay,
+        Moments,
+        available_backends,
+        diagnose,
+        register_backend,
+    )
 
 __version__ = "0.1.0"
 
@@ -28,3 +39,16 @@ __all__ = [
     "diagnose",
     "register_backend",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import the public names when one is used: the command has to take Ctrl-C before NumPy and all are imported."""
+    if name in (*__all__, "backends"):
+        public = importlib.import_module("fssgd._public")
+        globals().update({one: getattr(public, one) for one in __all__})
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -23,6 +23,7 @@ from fssgd._data import Arrays
 from fssgd._partitions import check_shape, dask_array, example_of, gathered, predict_lazily
 from fssgd._path import GradientPath
 from fssgd._persistence import ARRAYS, read_model, write_model
+from fssgd._saved import why
 from fssgd._settings import Settings
 from fssgd._summary import Summary, summarise
 
@@ -276,7 +277,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
             model = cls(**document["params"])
             model._validate_params()
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{path} is damaged: its params are not this estimator's ({error}).") from error
+            raise ValueError(f"{path} is damaged: its params are not this estimator's ({why(error)}).") from error
         for name in SAVED:
             setattr(model, f"{name}_", document[name])
         dtype = np.dtype(document.get("dtype", "float64"))

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import os
-import zlib
-from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from fssgd._atomic import write_atomically
+from fssgd._saved import check_format, read_npz
 from fssgd._sums import Sums
 
 FORMAT, VERSION = "fssgd.Moments", 1
-NUMBERS = {"n_samples": "i", "weight": "f", "n_outputs": "i", "is_root": "b", "chosen": "b"}
-ARRAYS = {"mean": "f", "matrix": "f", "constant": "b"}
-
-UNREADABLE: tuple[type[Exception], ...] = (OSError, ValueError, EOFError, LookupError, AttributeError, TypeError)
-UNREADABLE += (RuntimeError, MemoryError, BadZipFile, zlib.error)  # of a file whose bytes were changed
+NUMBERS: dict[str, type] = {"n_samples": int, "weight": float, "n_outputs": int, "is_root": bool, "chosen": bool}
+ARRAYS: dict[str, type] = {"mean": np.float64, "matrix": np.float64, "constant": np.bool_}
+FIELDS = ("format", "version", *NUMBERS, *ARRAYS, "feature_names")
 
 Names = npt.NDArray[np.object_] | None
 
@@ -46,75 +41,62 @@ def read_moments(path: str | os.PathLike[str]) -> tuple[Sums, int, Names]:
     Raises
     ------
     ValueError
-        If the file is something else, is of another version, or is damaged.
+        If the file is something else, is of a newer version, or is damaged.
     """
-    return moments_of_fields(path, read_npz(path, "saved moments"))
+    return moments_of_fields(path, read_npz(path, "saved moments", FIELDS), "Take the moments again.")
 
 
-def read_npz(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
-    """Read the arrays of an ``.npz`` file that should hold ``what``, or raise a ValueError."""
-    try:
-        # opened here, for np.load leaves a damaged file open
-        with open(Path(path).expanduser(), "rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        LookupError,
-        AttributeError,
-        TypeError,
-        RuntimeError,
-        MemoryError,
-        BadZipFile,
-        zlib.error,
-    ) as error:
-        raise ValueError(f"{path} does not hold {what}: it is not a readable .npz file ({error}).") from error
-
-
-def moments_of_fields(path: str | os.PathLike[str], fields: dict[str, Any]) -> tuple[Sums, int, Names]:
-    """Check and put together what :func:`moments_fields` took apart."""
-    found = str(fields.get("format"))
-    if found != FORMAT:
-        raise ValueError(f"{path} does not hold saved moments: expected format {FORMAT!r}, found {found!r}.")
-    if fields.get("version") != VERSION:
-        raise ValueError(
-            f"{path} was saved in version {fields.get('version')} of the format, and this release reads version "
-            f"{VERSION}: load it with the release that wrote it."
-        )
+def moments_of_fields(path: str | os.PathLike[str], fields: dict[str, Any], advice: str) -> tuple[Sums, int, Names]:
+    """Check and put together what :func:`moments_fields` took apart; ``advice`` is on what to do if it is damaged."""
+    check_format(path, "a file of saved moments", fields, FORMAT, VERSION)
     if wrong := _first_fault(fields):
-        raise ValueError(f"{path} is damaged: {wrong}. Take the moments again.")
-    names = fields.get("feature_names")
-    return sums_of_fields(fields), int(fields["n_outputs"]), None if names is None else names.astype(object)
+        raise ValueError(f"{path} is damaged: {wrong}. {advice}")
+    return sums_of_fields(fields), fields["n_outputs"], fields.get("feature_names")
 
 
 def sums_of_fields(fields: dict[str, Any]) -> Sums:
     """Put together what is known to be right."""
-    numbers = {name: fields[name].item() for name in NUMBERS if name != "n_outputs"}
-    return Sums(**numbers, **{name: fields[name] for name in ARRAYS})
+    numbers = {name: np.asarray(fields[name]).item() for name in NUMBERS if name != "n_outputs"}
+    arrays = {name: fields[name].astype(kind, copy=False) for name, kind in ARRAYS.items()}  # in this machine's order
+    return Sums(**numbers, **arrays)
 
 
 def _first_fault(fields: dict[str, Any]) -> str | None:
-    for name, kind in (NUMBERS | ARRAYS).items():
+    for name in (*NUMBERS, *ARRAYS):
         if name not in fields:
             return f"{name} is missing"
-        if fields[name].dtype.kind != kind or not np.isfinite(fields[name]).all():
-            return f"{name} does not hold finite numbers of the right kind"
-    if any(fields[name].ndim for name in NUMBERS):
-        return "a number is not a scalar"
-    n_columns, matrix = len(fields["mean"]) if fields["mean"].ndim == 1 else -1, fields["matrix"]
+    for name, kind in NUMBERS.items():
+        if type(fields[name]) is not kind:
+            return f"{name} is not one {kind.__name__}"
+    for name, kind in ARRAYS.items():
+        array = fields[name]
+        if not isinstance(array, np.ndarray) or array.dtype.newbyteorder("=") != kind:
+            return f"{name} is not an array of {np.dtype(kind)}"
+        if not np.isfinite(array).all() or (kind is np.bool_ and array.view(np.uint8).max(initial=0) > 1):
+            return f"{name} holds values that are not finite numbers or truths"
+    return _first_misfit(fields)
+
+
+def _first_misfit(fields: dict[str, Any]) -> str | None:
+    """What does not go together, of fields that are each of the right kind."""
+    mean, matrix, names = fields["mean"], fields["matrix"], fields.get("feature_names")
+    n_columns, is_root = len(mean) if mean.ndim == 1 else -1, fields["is_root"]
     if fields["constant"].shape != (n_columns,) or matrix.ndim != 2 or matrix.shape[1] != n_columns:
         return "the arrays do not describe the same columns"
-    if fields["is_root"]:
-        if len(matrix) > n_columns:
-            return "the root has more rows than columns"
-    elif matrix.shape != (n_columns, n_columns) or not np.array_equal(matrix, matrix.T) or matrix.diagonal().min() < 0:
-        return "the second moments are not a symmetric matrix of sums of squares"
-    if not (1 <= fields["n_outputs"] < n_columns and fields["n_samples"] >= 1 and fields["weight"] > 0):
+    if not (1 <= fields["n_outputs"] < n_columns and fields["n_samples"] >= 1 and 0 < fields["weight"] < np.inf):
         return "a count is out of range"
-    names = fields.get("feature_names")
-    if names is not None and (names.dtype.kind != "U" or names.shape != (n_columns - fields["n_outputs"],)):
+    if is_root and len(matrix) > n_columns:
+        return "the root has more rows than columns"
+    if not is_root and (len(matrix) != n_columns or not (matrix == matrix.T).all() or matrix.diagonal().min() < 0):
+        return "the second moments are not a symmetric matrix of sums of squares"
+    with np.errstate(over="ignore"):
+        if not np.isfinite(sums_of_fields(fields).squares).all():
+            return "the second moments are more than float64 holds"
+    if fields["chosen"] and not is_root:
+        return "it has no root, though one was asked for"
+    n_features = n_columns - fields["n_outputs"]
+    if names is not None and not (
+        isinstance(names, np.ndarray) and names.dtype == object and names.shape == (n_features,)
+    ):
         return "feature_names do not fit the columns"
-    return None if math.isfinite(float(fields["weight"])) else "the weight is not finite"
+    return None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fssgd._atomic import write_atomically
+from fssgd._saved import check_format, parse_json, why
 
 FORMAT, VERSION = "fssgd.LinearRegressorGD", 1
 ARRAYS = ("coef", "intercept", "scaled_coef", "scaled_intercept", "mean", "scale")
@@ -43,23 +44,18 @@ def read_model(path: str | os.PathLike[str]) -> dict[str, Any]:
         If the file is not such a model, is of a newer version, or is damaged.
     """
     try:
-        document = json.loads(Path(path).expanduser().read_text(encoding="utf-8"), parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a saved model: it does not hold valid JSON ({error}).") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        found = document.get("format") if isinstance(document, dict) else type(document).__name__
-        raise ValueError(f"{path} is not a saved model: expected format {FORMAT!r}, found {found!r}.")
-    if document.get("version") != VERSION:
-        raise ValueError(
-            f"{path} was saved in version {document.get('version')!r} of the format, and this release reads version "
-            f"{VERSION}: load it with the release that wrote it."
-        )
+        document = parse_json(Path(path).expanduser().read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not a saved model: it does not hold valid JSON ({why(error)}).") from error
+    if not isinstance(document, dict):
+        document = {"format": type(document).__name__}
+    check_format(path, "a saved model", document, FORMAT, VERSION)
     if missing := KEYS - document.keys():
         raise ValueError(f"{path} is damaged: {', '.join(sorted(missing))} missing. Save the model again.")
     try:
         _check(document)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged: {error} Save the model again.") from error
+        raise ValueError(f"{path} is damaged: {why(error)} Save the model again.") from error
     return document
 
 
@@ -80,7 +76,7 @@ def _check(document: dict[str, Any]) -> None:
     params, names = document["params"], document["feature_names"]
     if not isinstance(params, dict):
         raise ValueError("params is not an object.")
-    document["params"] = {name: _number(value) if value == "inf" else value for name, value in params.items()}
+    document["params"] = {name: _param(name, value) for name, value in params.items()}
     document["n_iter"] = _number(document["n_iter"])
     for name in ("learning_rate", "loss"):
         number = _numbers(name, document[name])
@@ -95,8 +91,12 @@ def _check(document: dict[str, Any]) -> None:
         isinstance(names, list) and len(names) == n_features and all(isinstance(name, str) for name in names)
     ):
         raise ValueError(f"feature_names must be null or {n_features} strings.")
-    if document.get("dtype", "float64") not in ("float64", "float32"):
-        raise ValueError(f"dtype is {document['dtype']!r}, expected 'float64' or 'float32'.")
+    dtype = document.get("dtype", "float64")
+    if dtype not in ("float64", "float32"):
+        raise ValueError(f"dtype is {dtype!r}, expected 'float64' or 'float32'.")
+    for name in ("coef", "intercept"):
+        if np.abs(document[name]).max(initial=0.0) > np.finfo(dtype).max:
+            raise ValueError(f"{name} holds a value that {dtype} cannot hold.")
 
 
 def _numbers(name: str, value: Any) -> Any:
@@ -121,6 +121,16 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _param(name: str, value: Any) -> Any:
+    if value == "inf":
+        return np.inf
+    if not (value is None or isinstance(value, (str, bool, int, float))):
+        raise ValueError(f"the parameter {name} is of type {type(value).__name__}.")
+    if isinstance(value, int) and name != "max_iter":  # of which any number of steps is good
+        float(value)
+    return value
+
+
 def plain(value: Any) -> Any:
     """Return dicts, lists and numbers that JSON knows; inf is the string "inf"."""
     if isinstance(value, Mapping):
@@ -130,7 +140,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return "inf" if isinstance(value, float) and value == np.inf else value
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not a number")

@@ -16,7 +16,15 @@ from fssgd.backends import available_backends, get_backend
 from fssgd.cli._demo_figures import new_figure
 from fssgd.cli._machine import describe_machine, machine_line
 from fssgd.cli._question import SCRIPT
-from fssgd.cli._report import duration, quiet_tensorflow, result_console, result_folder, to_json, write_json
+from fssgd.cli._report import (
+    duration,
+    quiet_tensorflow,
+    result_console,
+    result_folder,
+    to_json,
+    write_json,
+    write_picture,
+)
 from fssgd.cli._stepping_time import LinearCost, StepTime, lead_changes, linear_cost, measure
 
 LOOP = "loop"  # what the question's own loop is called among the arguments
@@ -49,7 +57,7 @@ def bench(
     """
     quiet_tensorflow()
     names, rows = _names(backends), _sizes(sizes)
-    folder = None if out is None else result_folder(out)
+    folder = None if out is None else result_folder(out, "bench.png", "bench.json")
     times = [time for n in _with_progress(rows) for time in measure(names, n, dtype.value, repeats)]
     series = {name: [time for time in times if time.backend == name] for name in names}
     costs = [linear_cost(name, rows, [time.median for time in series[name]]) for name in names]
@@ -197,4 +205,4 @@ def _draw(rows: Sequence[int], series: dict[str, list[StepTime]], costs: list[Li
     ax.set_title("Dots: median and quartiles. Lines: overhead + cost a row", loc="left", fontsize="medium")
     ax.grid(alpha=0.3)
     ax.legend()
-    figure.savefig(file)
+    write_picture(file, figure)

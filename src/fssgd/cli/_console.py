@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
+import signal
 import warnings
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
 from scipy.linalg import LinAlgWarning
+
+from fssgd.cli._signals import Ended, ended_by_signals
 
 FLAGS = {"standardize=True": "standardising", "fit_intercept=True": "an intercept", "accurate=True": "--accurate"}
 VALUES = {"float('inf')": "inf", "None": "none"}
@@ -21,37 +24,39 @@ SETTING = re.compile(
 
 
 def reporting(function: Callable[..., None]) -> Callable[..., None]:
-    """Let a command tell errors and warnings on stderr, a line each; exit with 1 for an error, 130 if interrupted."""
+    """Let a command tell errors and warnings on stderr, a line each; exit with 1 for an error, 128 + n by a signal."""
 
     @functools.wraps(function)
     def run(*args: Any, **options: Any) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for shown in (UserWarning, LinAlgWarning):
-                warnings.simplefilter("always", shown)
-            warnings.showwarning = lambda message, *_, **__: _say(f"Warning: {message}")
+        with ended_by_signals():
             try:
-                function(*args, **options)
-            except BrokenPipeError:  # whoever reads has seen enough: typer ends quietly
-                raise
-            except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
-                _say(f"Error: {_told(error)}")
-                raise typer.Exit(1) from None
-            except KeyboardInterrupt:
+                with _telling():
+                    function(*args, **options)
+            except KeyboardInterrupt as error:
+                end = error if isinstance(error, Ended) else Ended(signal.SIGINT)
                 checkpoint = options.get("checkpoint")
                 on = f" The same command goes on from {checkpoint}." if checkpoint and checkpoint.exists() else ""
-                _say(f"Interrupted.{on}")
-                raise typer.Exit(130) from None
+                with suppress(OSError):  # of a terminal that has hung up
+                    _say(f"{end}{on}")
+                raise typer.Exit(end.code) from None
 
     return run
 
 
-def writable(path: Path | None) -> None:
-    """Raise before the work is done, and not after it, if ``path`` has no folder to be written in."""
-    if path is not None and (not path.name or path.expanduser().is_dir()):
-        raise IsADirectoryError(f"{str(path)!r} is a folder, not a file to write: give it a name.")
-    if path is not None and not path.expanduser().absolute().parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.expanduser().absolute().parent} to write {path.name} in.")
+@contextmanager
+def _telling() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for shown in (UserWarning, LinAlgWarning):
+            warnings.simplefilter("always", shown)
+        warnings.showwarning = lambda message, *_, **__: _say(f"Warning: {message}")
+        try:
+            yield
+        except BrokenPipeError:  # whoever reads has seen enough: typer ends quietly
+            raise
+        except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
+            _say(f"Error: {_told(error)}")
+            raise typer.Exit(1) from None
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -18,6 +18,7 @@ from fssgd.cli._question import SCRIPT, question_data
 from fssgd.cli._report import duration, quiet_tensorflow, result_console, result_folder, write_json
 from fssgd.cli._stopwatch import Descend, Timing, backend_descent, loop_descent, time_descent
 
+PICTURES = LOSSES, DESCENTS, TIMES = "loss_curves.png", "descent.png", "time_per_step.png"
 BUILT_IN = ("spectral", "numpy", "tf-graph", "tf-session")
 QUICK_BUDGET, QUICK_REPEATS, REPEATS = 2.0, 0.3, 1.0  # seconds
 
@@ -48,7 +49,7 @@ def demo(
 
     Example: fssgd demo --quick --out pictures
     """
-    folder = None if out is None else result_folder(out)
+    folder = None if out is None else result_folder(out, *PICTURES, "demo.json")
     console = result_console()
     quiet_tensorflow()
     x, y = question_data()
@@ -69,11 +70,11 @@ def demo(
     if folder is not None:
         times = {run["backend"]: run["seconds_per_step"] for run in reports[0]["runs"]}
         figures = {
-            "loss_curves": draw_losses(paths, folder / "loss_curves.png"),
-            "descent": draw_descents(paths, folder / "descent.png"),
+            "loss_curves": draw_losses(paths, folder / LOSSES),
+            "descent": draw_descents(paths, folder / DESCENTS),
             "seconds_per_step": times,
         }
-        draw_times(times, folder / "time_per_step.png")
+        draw_times(times, folder / TIMES)
         document = {"machine": machine, "quick": quick, "missing": missing, "experiments": reports, "figures": figures}
         write_json(folder / "demo.json", document)
         console.print(f"Pictures and demo.json are in {folder}", markup=False)

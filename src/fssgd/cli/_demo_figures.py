@@ -12,7 +12,7 @@ from fssgd._display import DescentPathDisplay, LossCurveDisplay
 from fssgd._display._common import COLOURS
 from fssgd._display.descent_path import add_colorbar
 from fssgd._path import GradientPath
-from fssgd.cli._report import duration
+from fssgd.cli._report import duration, write_picture
 
 DPI = 150
 LEVELS = 10.0 ** np.arange(-1.0, 6.1, 0.5)  # of the loss above its minimum, in squared units of y
@@ -50,7 +50,7 @@ def draw_losses(paths: Mapping[str, tuple[GradientPath, int]], file: Path) -> di
     ax.set_title("What is still to be gained, down to what float64 resolves", loc="left")
     ax.legend(loc="center right")
     ax.grid(alpha=0.3)
-    figure.savefig(file)
+    write_picture(file, figure)
     return drawn
 
 
@@ -70,7 +70,7 @@ def draw_descents(paths: Mapping[str, tuple[GradientPath, int]], file: Path) -> 
             "condition_number": path.spectrum.condition_number,
         }
     add_colorbar(display.contour_, panels)
-    figure.savefig(file)
+    write_picture(file, figure)
     return drawn
 
 
@@ -89,4 +89,4 @@ def draw_times(seconds_per_step: Mapping[str, float], file: Path) -> None:
     ax.set_title("1,000 points, 100,000 steps", loc="left", fontsize="medium")
     ax.grid(alpha=0.3, axis="x")
     ax.spines[["top", "right"]].set_visible(False)
-    figure.savefig(file)
+    write_picture(file, figure)

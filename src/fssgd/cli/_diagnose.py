@@ -23,6 +23,7 @@ from fssgd.cli._options import (
     Tol,
     Weight,
 )
+from fssgd.cli._outputs import check_outputs
 from fssgd.tables import TableSpec
 
 
@@ -46,6 +47,7 @@ def diagnose(
 
     Example: fssgd diagnose homes.csv --target price
     """
+    check_outputs([], data)
     moments = read_moments(sources(data), TableSpec.of(target, features or None, weight, accurate, on_missing))
     found = fssgd.diagnose(moments, learning_rate=learning_rate, tol=tol, fit_intercept=not no_intercept, alpha=alpha)
     typer.echo(json.dumps(found.to_dict(), indent=1) if as_json else in_options(str(found)))

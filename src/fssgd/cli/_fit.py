@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from fssgd import LinearRegressorGD, Moments
-from fssgd.cli._console import aligned, reporting, writable
+from fssgd.cli._console import aligned, reporting
 from fssgd.cli._data import read_moments, sources
 from fssgd.cli._options import (
     Accurate,
@@ -28,6 +28,7 @@ from fssgd.cli._options import (
     Tol,
     Weight,
 )
+from fssgd.cli._outputs import check_outputs
 from fssgd.tables import TableSpec
 from fssgd.tables.rows import load_rows
 
@@ -58,7 +59,7 @@ def fit(
 
     Example: fssgd fit homes.csv -t price --save model.json
     """
-    writable(save)
+    check_outputs([("--save", save), ("--checkpoint", checkpoint)], data)
     model = LinearRegressorGD(
         learning_rate=learning_rate,
         max_iter=max_iter,

@@ -11,9 +11,10 @@ import typer
 
 from fssgd import LinearRegressorGD
 from fssgd._atomic import write_atomically
-from fssgd.cli._console import reporting, writable
+from fssgd.cli._console import reporting
 from fssgd.cli._data import sources
 from fssgd.cli._options import Data
+from fssgd.cli._outputs import check_outputs
 from fssgd.tables import TableSpec
 from fssgd.tables.arrow import import_pyarrow
 from fssgd.tables.files import FORMATS
@@ -35,7 +36,7 @@ def predict(
 
     Example: fssgd predict model.json new.csv --out predictions.csv
     """
-    writable(out)
+    check_outputs([("--out", out)], data, model_file)
     if out is not None and out.suffix.lower() not in (*FORMATS["parquet"], ".csv"):
         raise ValueError(f"--out {out} has to end in .csv or .parquet, which says how to write it.")
     model = LinearRegressorGD.load(model_file)
@@ -45,6 +46,8 @@ def predict(
     del model.feature_names_in_  # the arrays come in the order of the names
     table = sources(data)
     if out is None:
+        if sys.stdout is None:
+            raise ValueError("There is no standard output to write to: name a file by --out.")
         _write(sys.stdout.buffer, model, names, table, parquet=False)
     else:
         write_atomically(

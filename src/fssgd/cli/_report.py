@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fssgd._atomic import write_atomically
+from fssgd.cli._outputs import check_outputs
 
 PIPED_WIDTH = 120
 
@@ -27,12 +28,13 @@ def quiet_tensorflow() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
-def result_folder(out: Path) -> Path:
-    """Make the folder for results, with those above it."""
+def result_folder(out: Path, *names: str) -> Path:
+    """Make the folder for results, with those above it, and see that files of these names can be written in it."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"--out {out} cannot be made a folder ({error}): name another.") from error
+    check_outputs([("--out", out / name) for name in names], [])
     return out
 
 
@@ -45,6 +47,11 @@ def write_json(file: Path, document: Any) -> None:
     """Write the document, wholly or not at all."""
     text = to_json(document).encode()
     write_atomically(file, lambda handle: handle.write(text))
+
+
+def write_picture(file: Path, figure: Any) -> None:
+    """Write the figure as PNG, wholly or not at all."""
+    write_atomically(file, lambda handle: figure.savefig(handle, format="png"))
 
 
 def duration(seconds: float) -> str:

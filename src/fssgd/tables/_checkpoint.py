@@ -10,16 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from fssgd._atomic import write_atomically
+from fssgd._atomic import check_writable, identity, write_atomically
 from fssgd._blocks import rows_of_block
-from fssgd._moments_file import moments_fields, moments_of_fields, read_npz
+from fssgd._moments_file import FIELDS as MOMENTS_FIELDS
+from fssgd._moments_file import moments_fields, moments_of_fields
+from fssgd._saved import check_format, parse_json, read_npz, why
 from fssgd.tables._spec import TableSpec
 from fssgd.tables._state import PassState
 
 FORMAT, VERSION = "fssgd.checkpoint", 1
 COUNTS = ("file", "row", "rows", "dropped")
 MOMENTS, STATE = "moments.", "state."
+FIELDS = ["format", "version", "fingerprint", "complete", "missing", *(STATE + name for name in COUNTS)]
+FIELDS += [MOMENTS + name for name in MOMENTS_FIELDS]
+ADVICE = "Delete it to start afresh, or pass another checkpoint."
 
 
 class Checkpoint:
@@ -41,9 +47,8 @@ class Checkpoint:
         self, path: str | os.PathLike[str], every: float, files: list[str], spec: TableSpec, schemas: list[str]
     ) -> None:
         self.path, self._every, self._spec = Path(path).expanduser(), every, spec
-        if not self.path.absolute().parent.is_dir():
-            raise FileNotFoundError(f"There is no folder {self.path.absolute().parent} to write a checkpoint in.")
-        if str(self.path.absolute()) in files:
+        check_writable(self.path)
+        if identity(self.path) in {identity(file) for file in files} - {None}:
             raise ValueError(f"checkpoint={str(path)!r} is one of the files to read: choose another name.")
         self._fingerprint = _fingerprint(files, spec, schemas)
         self._written = time.monotonic()
@@ -58,32 +63,39 @@ class Checkpoint:
         """
         if not self.path.exists():
             return None, False
-        fields = read_npz(self.path, "a checkpoint")
-        if (found := str(fields.get("format"))) != FORMAT or fields.get("version") != VERSION:
-            raise ValueError(f"{self.path} is not a checkpoint that this release reads, its format is {found!r}.")
+        fields = read_npz(self.path, "a checkpoint", FIELDS)
+        check_format(self.path, "a checkpoint", fields, FORMAT, VERSION)
         try:
-            then = json.loads(str(fields["fingerprint"]))
-            counts = {name: int(fields[STATE + name]) for name in COUNTS}
-            missing, complete = fields["missing"].astype(np.int64), bool(fields["complete"])
-            if min(counts.values()) < 0 or missing.ndim != 1 or not isinstance(then, dict):
-                raise ValueError("a count is out of range")
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"The checkpoint {self.path} is damaged ({error}): {self._advice}") from error
+            then = _checked_fingerprint(fields.get("fingerprint"))
+            counts, missing, complete = _counted(fields)
+        except ValueError as error:
+            raise ValueError(f"{self.path} is damaged: {why(error)}. {ADVICE}") from error
         if then != self._fingerprint:
             raise ValueError(
-                f"The checkpoint {self.path} belongs to another pass: {_difference(then, self._fingerprint)}. "
-                f"{self._advice.capitalize()}"
+                f"The checkpoint {self.path} belongs to another pass: {_difference(then, self._fingerprint)}. {ADVICE}"
             )
         packed = {name.removeprefix(MOMENTS): value for name, value in fields.items() if name.startswith(MOMENTS)}
-        sums = moments_of_fields(self.path, packed)[0] if packed else None
-        shape = len(self._spec.target) + len(self._spec.features or ())
-        if len(missing) != len(self._spec.columns) or (sums is not None and len(sums.mean) != shape):
-            raise ValueError(f"The checkpoint {self.path} is damaged (it has other columns): {self._advice}")
-        return PassState(missing, PassState.start(len(missing)).faults, sums, **counts), complete
+        sums, n_outputs, _ = moments_of_fields(self.path, packed, ADVICE) if packed else (None, 0, None)
+        state = PassState(missing, PassState.start(len(missing)).faults, sums, **counts)
+        if wrong := self._first_misfit(state, n_outputs):
+            raise ValueError(f"{self.path} is damaged: {wrong}. {ADVICE}")
+        return state, complete
 
-    @property
-    def _advice(self) -> str:
-        return "delete it to start afresh, or pass another checkpoint."
+    def _first_misfit(self, state: PassState, n_outputs: int) -> str | None:
+        """What does not go with the files, or with the settings that are known to be those of the pass."""
+        spec, sums = self._spec, state.sums
+        if len(state.missing) != len(spec.columns):
+            return "it has other columns"
+        if not (state.file < len(self._fingerprint["files"]) and max(state.row, state.dropped) <= state.rows):
+            return "a count is out of range"
+        if sums is None:
+            none_count = spec.weight is not None or state.dropped == state.rows
+            return None if none_count else "its moments are missing"
+        if (n_outputs, len(sums.mean)) != (len(spec.target), len(spec.target) + len(spec.features or ())):
+            return "it has other columns"
+        if sums.chosen != spec.accurate or sums.n_samples > state.rows:
+            return "its moments are not those of the rows"
+        return None
 
     def after_block(self, state: PassState) -> None:
         """Write the state if it is time to."""
@@ -120,9 +132,32 @@ def _fingerprint(files: list[str], spec: TableSpec, schemas: list[str]) -> dict[
     }
 
 
+def _checked_fingerprint(text: Any) -> dict[str, Any]:
+    """Parse what a checkpoint says of its pass, in as far as :func:`_difference` has to rely on it."""
+    then: Any = parse_json(text) if isinstance(text, str) else None
+    files: Any = then.get("files") if isinstance(then, dict) else None
+    if not isinstance(files, list) or not all(
+        isinstance(file, list) and [type(part) for part in file] == [str, int, int] for file in files
+    ):
+        raise ValueError("it does not say which files it is of")
+    return dict(then)
+
+
+def _counted(fields: dict[str, Any]) -> tuple[dict[str, int], npt.NDArray[np.int64], bool]:
+    counts: dict[str, Any] = {name: fields.get(STATE + name) for name in COUNTS}
+    missing, complete = fields.get("missing"), fields.get("complete")
+    if not (isinstance(missing, np.ndarray) and missing.ndim == 1 and missing.dtype.kind == "i"):
+        raise ValueError("missing is not an array of counts")
+    if type(complete) is not bool or any(type(count) is not int for count in counts.values()):
+        raise ValueError("a count is missing, or is none")
+    if min(*counts.values(), *missing.tolist()) < 0:
+        raise ValueError("a count is out of range")
+    return counts, missing.astype(np.int64), complete
+
+
 def _difference(then: dict[str, Any], now: dict[str, Any]) -> str:
     key = next(key for key in (*now, *then) if then.get(key) != now.get(key))
-    if key != "files" or not isinstance(then.get(key), list):
+    if key != "files":
         return f"{key} was {then.get(key)!r} and is now {now.get(key)!r}"
     old, new = ([file[0] for file in side[key]] for side in (then, now))
     if old != new:
