@@ -134,9 +134,8 @@ class ErrorCurve:
         """
         modes, spectrum, scaling = Modes(path.filter, horizon), path.spectrum, path.scaling
         p, gradient = moments.n_features, spectrum.gradient
-        origin = spectrum.outside + spectrum.vectors @ np.where(
-            modes.settled[:, None], spectrum.pull * path.filter.inverses[:, None], spectrum.coordinates
-        )
+        limit = spectrum.pull * path.filter.inverses[:, None]
+        origin = spectrum.position(np.where(modes.settled[:, None], limit, spectrum.coordinates))
         mu, height = (moments.mean_x - scaling.mean) / scaling.scale, moments.mean_y - path.level
         weights, vectors = origin[:p], spectrum.vectors[:p]
         miss, drift = height - mu @ weights, mu @ vectors

@@ -83,15 +83,18 @@ class Filter:
 
     def reached(self, ks: Array | float, odd: Flags | bool) -> Array:
         """phi_k(h_j), of shape (n_modes,), or (n_k, n_modes) for ks and odd of shape (n_k, 1)."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            logs = times(ks, self.logs)
-            reached = -np.expm1(logs)  # 1 - a^k, without cancelling
-            if self.alternates:
-                reached = np.where((self.factors > 1.0) & odd, 1.0 + np.exp(logs), reached)
-            return np.asarray(reached * self.inverses)
+        return self.reached_and_left(ks, odd)[0]
 
     def left(self, ks: Array | float, odd: Flags | bool) -> Array:
         """(1 - eta h_j)^k, of the shape of :meth:`reached`."""
-        with np.errstate(over="ignore"):
-            powers = np.exp(times(ks, self.logs))
-        return np.where((self.factors > 1.0) & odd, -powers, powers) if self.alternates else powers
+        return self.reached_and_left(ks, odd)[1]
+
+    def reached_and_left(self, ks: Array | float, odd: Flags | bool) -> tuple[Array, Array]:
+        """Both, which have k log |1 - eta h_j| in common."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            logs = times(ks, self.logs)
+            reached, left = -np.expm1(logs), np.exp(logs)  # 1 - a^k, without cancelling
+            if self.alternates:
+                negative = (self.factors > 1.0) & odd
+                reached, left = np.where(negative, 1.0 + left, reached), np.where(negative, -left, left)
+            return np.asarray(reached * self.inverses), left

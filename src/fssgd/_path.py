@@ -202,8 +202,8 @@ class GradientPath:
 
         No step makes it smaller: whether a descent would is for the rows to say.
         """
-        resolved = self.reference.threshold(0.0, self.spectrum.largest)
-        return self.spectrum.unresolved if self.spectrum.unresolved > resolved else 0.0
+        norm = self.spectrum.unresolved
+        return norm if norm and norm > self.reference.threshold(0.0, self.spectrum.largest) else 0.0
 
     @cached_property
     def excess_loss(self) -> PowerSum:
@@ -240,7 +240,7 @@ class GradientPath:
         if k == 0:
             return self.spectrum.start.copy()
         step, odd = as_float(k), bool(k != np.inf and k % 2)
-        return self._theta(self.filter.reached(step, odd), self.filter.left(step, odd))
+        return self._theta(*self.filter.reached_and_left(step, odd))
 
     def settled_at(self, k: int | float) -> bool:
         """Tell whether iterate k is the limit, to rounding.
@@ -535,8 +535,7 @@ class GradientPath:
         """theta_k, with the leading axes of phi; a coordinate that overflows is infinite, and none is NaN."""
         spectrum = self.spectrum
         if self.stable:
-            moved = left[..., None] * spectrum.coordinates + phi[..., None] * spectrum.pull
-            return np.asarray(spectrum.outside + spectrum.vectors @ moved)
+            return spectrum.position(left[..., None] * spectrum.coordinates + phi[..., None] * spectrum.pull)
         with np.errstate(over="ignore"):
             moved = np.where(self._squares[:, None] > 0, np.clip(phi, -HUGE, HUGE)[..., None], 0.0)
             moved = np.clip(moved * spectrum.gradient, -HUGE, HUGE)
@@ -545,7 +544,7 @@ class GradientPath:
 
     def _positions(self, ks: Array, odd: Flags) -> Array:
         self._refuse_limit(bool(np.isinf(ks).any()))
-        theta = self._theta(self.filter.reached(ks[:, None], odd[:, None]), self.filter.left(ks[:, None], odd[:, None]))
+        theta = self._theta(*self.filter.reached_and_left(ks[:, None], odd[:, None]))
         return np.where(ks[:, None, None] == 0, self.spectrum.start, theta)  # the start to the last bit
 
     def _refuse_limit(self, wanted: bool) -> None:

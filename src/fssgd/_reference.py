@@ -13,7 +13,7 @@ from fssgd._scaling import Scaling
 
 Array = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
-ROOM = 1e-6  # of the largest number, for sums of squares
+FARTHEST = {"float64": 1e302, "float32": 1e32}  # with room for sums of squares
 RANGES = {"float64": (1e-290, 1e290), "float32": (1e-22, 1e30)}  # with room for the square of what tol asks for
 
 
@@ -63,9 +63,9 @@ class Reference:
                 "by: change the units of X or y, use standardize=True, or pass X as float64."
             )
         n_weights = len(start) - fit_intercept
-        far = math.sqrt(curvature / 2.0) * float(np.abs(start[:n_weights]).max(initial=0.0))
-        far += float(np.abs(start[n_weights:]).max(initial=0.0))
-        if not far * far * max(2.0 * curvature, 1.0) * start.size < ROOM * float(np.finfo(dtype).max):
+        weights, intercept = start[:n_weights], start[n_weights:]
+        far = math.sqrt(curvature / 2.0 * np.vdot(weights, weights)) + math.sqrt(np.vdot(intercept, intercept))
+        if not far * far * max(2.0 * curvature, 1.0) < FARTHEST[dtype]:
             raise ValueError(
                 f"The descent starts too far away: with residuals of about {far:.0e}, of which {dtype} cannot hold the "
                 "loss or the square of its gradient. Start closer (coef_init, intercept_init, warm_start), or change "

@@ -47,8 +47,8 @@ class Spectrum:
         v_j' theta_0.
     start : ndarray of shape (n_parameters, n_outputs)
         theta_0, with b counted from the mean of y if there is an intercept.
-    outside : ndarray of shape (n_parameters, n_outputs)
-        What of theta_0 no mode describes, and no step moves: exactly 0 where there is a mode for every parameter.
+    outside : ndarray of shape (n_parameters, n_outputs) or None
+        What of theta_0 no mode describes, and no step moves; None where there is a mode for every parameter.
     minima : ndarray of shape (n_outputs,)
         What each output has part in F_min; rounding may take it a little below 0.
     accurate : bool
@@ -64,7 +64,7 @@ class Spectrum:
     pull: Array
     coordinates: Array
     start: Array
-    outside: Array
+    outside: Array | None
     minima: Array
     accurate: bool
     unresolved: float = 0.0
@@ -99,7 +99,12 @@ class Spectrum:
     def limit(self) -> Array:
         """Where a stable descent leads, of shape (n_parameters, n_outputs)."""
         h = self.eigenvalues[:, None]
-        return self.outside + self.vectors @ np.divide(self.pull, h, out=self.coordinates.copy(), where=h > 0)
+        return self.position(np.divide(self.pull, h, out=self.coordinates.copy(), where=h > 0))
+
+    def position(self, coordinates: Array) -> Array:
+        """Return theta from its coordinates in the eigenbasis, both with any leading axes."""
+        theta = self.vectors @ coordinates
+        return theta if self.outside is None else self.outside + theta
 
 
 def decompose(moments: Moments, scaling: Scaling, settings: Settings, start: Array) -> Spectrum:
@@ -149,10 +154,7 @@ def _from_scatter(
         unresolved = size if size > blur else 0.0
     curvature = np.maximum(h - penalty @ vectors**2, 0.0) if alpha else h
     minima = height - (0.5 / np.where(h > 0, h, np.inf)) @ (pull * pull)
-    outside = np.zeros((len(h), outputs))
-    spectrum = Spectrum(
-        h, vectors, curvature, pull, coordinates, start[: len(data)], outside, minima, False, unresolved
-    )
+    spectrum = Spectrum(h, vectors, curvature, pull, coordinates, start[: len(h)], None, minima, False, unresolved)
     return _with_intercept(spectrum, start) if fit_intercept and not coupled else spectrum
 
 
@@ -219,28 +221,32 @@ def _from_root(
     curvature = 2.0 * sigma**2
     if alpha and not shift:
         curvature = np.maximum(h - 2.0 * alpha * (vectors[:size] ** 2).sum(axis=0), 0.0)
-    complete = vectors.shape[1] == len(theta)
-    outside = np.zeros_like(theta) if complete else theta - vectors @ coordinates
+    outside = None if vectors.shape[1] == len(theta) else theta - vectors @ coordinates
     if basis is not None:
         vectors = np.vstack([basis @ vectors[:size], vectors[size:]])
-        outside = np.vstack([basis @ outside[:size], outside[size:]])
-    spectrum = Spectrum(h, vectors, curvature, pull, coordinates, start[: len(outside)], outside, minima, True)
+        outside = None if outside is None else np.vstack([basis @ outside[:size], outside[size:]])
+    spectrum = Spectrum(h, vectors, curvature, pull, coordinates, start[: len(vectors)], outside, minima, True)
     return _with_intercept(spectrum, start) if fit_intercept and not coupled else spectrum
 
 
 def _with_intercept(features: Spectrum, start: Array) -> Spectrum:
     """Add b, an eigenvector of its own of eigenvalue 2 when the features have mean 0: kept exactly apart."""
-    (p, modes), nothing = features.vectors.shape, np.zeros((1, start.shape[1]))
-    vectors, curved = np.zeros((p + 1, modes + 1)), np.array([2.0])
-    vectors[:p, :modes], vectors[p, modes] = features.vectors, 1.0
+    (p, modes), n_outputs, outside = features.vectors.shape, start.shape[1], features.outside
+    h, curvature = np.full(modes + 1, 2.0), np.full(modes + 1, 2.0)
+    vectors, pull = np.zeros((p + 1, modes + 1)), np.zeros((modes + 1, n_outputs))
+    h[:modes], curvature[:modes], vectors[:p, :modes] = features.eigenvalues, features.curvature, features.vectors
+    pull[:modes] = features.pull
+    vectors[p, modes], coordinates = 1.0, np.concatenate([features.coordinates, start[p:]])
+    if outside is not None:
+        outside = np.concatenate([outside, np.zeros((1, n_outputs))])
     return Spectrum(
-        np.concatenate([features.eigenvalues, curved]),
+        h,
         vectors,
-        np.concatenate([features.curvature, curved]),
-        np.concatenate([features.pull, nothing]),
-        np.concatenate([features.coordinates, start[p:]]),
+        curvature,
+        pull,
+        coordinates,
         start,
-        np.concatenate([features.outside, nothing]),
+        outside,
         features.minima,
         features.accurate,
         features.unresolved,
