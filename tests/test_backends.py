@@ -1,8 +1,11 @@
 """Names, settings, and a backend from outside that uses public names only."""
 
+import gc
+import importlib
 import pickle
 import sys
 import textwrap
+import weakref
 
 import numpy as np
 import pytest
@@ -216,3 +219,35 @@ def test_the_closed_form_refuses_what_it_cannot_see(monkeypatch):
     assert named.backend_ == "spectral"
     moments = fssgd.Moments.from_arrays(X, Y)
     assert LinearRegressorGD(backend=Momentumless()).fit_moments(moments).backend_ == "spectral"
+
+
+def test_compilations_are_dropped_with_their_memory(monkeypatch):
+    """XLA compiles once for a shape; the shapes used last are kept, and the session of any other is gone."""
+    pytest.importorskip("tensorflow")
+    module = importlib.import_module("fssgd.backends.tensorflow")
+    compiled, new_session, sessions = {}, module._new_session, []
+
+    def recorded(graph):
+        session = new_session(graph)
+        sessions.append(weakref.ref(session))
+        return session
+
+    monkeypatch.setattr(module, "COMPILATIONS", 2)
+    monkeypatch.setattr(module, "_compiled", compiled)
+    monkeypatch.setattr(module, "_new_session", recorded)
+
+    def fit(n_features):
+        model = LinearRegressorGD(backend=module.TensorFlowGraph(jit_compile=True), **STEPS).fit(X[:, :n_features], Y)
+        right = LinearRegressorGD(backend="numpy", **STEPS).fit(X[:, :n_features], Y)
+        np.testing.assert_allclose(model.coef_, right.coef_, rtol=1e-12)
+        np.testing.assert_allclose(model.loss_curve_, right.loss_curve_, rtol=1e-12)
+
+    for n_features, n_compiled in ((1, 1), (2, 2), (1, 2), (1, 2), (3, 3), (1, 3), (2, 4)):
+        fit(n_features)
+        assert len(sessions) == n_compiled  # and no more than once for what is still there
+        assert len(compiled) <= 2
+    gc.collect()
+    assert [session() is None for session in sessions] == [False, True, True, False]
+    compiled.clear()
+    gc.collect()
+    assert all(session() is None for session in sessions)

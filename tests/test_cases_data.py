@@ -127,8 +127,9 @@ def test_case_24_half_a_million_rows_of_float32(model, standardize):
     assert fitted.coef_.dtype == np.float32
     assert fitted.predict(X).dtype == np.float32
     expected = model(**settings).fit(X.astype(float), y.astype(float))
-    assert_allclose(fitted_values(fitted), fitted_values(expected), rtol=1e-5)
-    assert_allclose(fitted.loss_curve_, expected.loss_curve_, rtol=1e-3)  # sums of half a million
+    exactly = fitted.backend_ == "spectral"  # the others sum up half a million products in float32
+    assert_allclose(fitted_values(fitted), fitted_values(expected), rtol=1e-5 if exactly else 1e-4)
+    assert_allclose(fitted.loss_curve_, expected.loss_curve_, rtol=1e-5 if exactly else 1e-3)
     assert_allclose(model().fit(tiled[:, :1], targets).coef_, model().fit(X[:, :1], y).coef_, rtol=1e-5)
 
 

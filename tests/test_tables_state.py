@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_info, threadpool_limits
 
-from fssgd._collections import one_thread_each
 from fssgd.tables import TablePass, TableSpec
 from fssgd.tables._state import PassState, merge_states, moments_of_state, raise_faults
 from fssgd.tables.spark import SparkPart, merge_parts
@@ -68,22 +66,3 @@ def test_a_long_list_of_columns_is_cut():
     state.faults[0, :25] = 2
     with pytest.raises(ValueError, match=r"column 'x19' \(2 rows\) and 5 more: correct these values\.$"):
         raise_faults(state, spec, "the table")
-
-
-@pytest.mark.parametrize("other", ["a pass", "partitions"])
-def test_passes_that_overlap_leave_blas_the_threads_it_had(other):
-    def threads():
-        return {one["filepath"]: one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
-
-    spec = TableSpec("y", ("a",))
-    with threadpool_limits(2, user_api="blas"):
-        before = threads()
-        first = one_thread_each(2) if other == "partitions" else TablePass(spec, "the table", progress=False)
-        second = TablePass(spec, "the table", progress=False)
-        first.__enter__()
-        second.__enter__()
-        assert set(threads().values()) == {1}
-        first.__exit__(None, None, None)
-        assert set(threads().values()) == {1}
-        second.__exit__(None, None, None)
-        assert threads() == before

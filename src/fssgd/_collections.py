@@ -13,7 +13,7 @@ from functools import reduce
 from itertools import chain
 from typing import Any
 
-from fssgd._threads import ONE_THREAD
+from fssgd._threads import one_thread
 
 FAN_IN = 8
 MODULES = ("dask.array.", "dask.dataframe.")
@@ -72,7 +72,7 @@ def _add_level(graph: dict[Any, Any], name: str, tasks: list[Any]) -> list[Any]:
 
 def one_thread_each(n_parts: int) -> AbstractContextManager[None]:
     """Keep BLAS from using several threads in each of the scheduler's own; workers elsewhere see to that themselves."""
-    return ONE_THREAD if n_parts > 1 else nullcontext()
+    return one_thread() if n_parts > 1 else nullcontext()
 
 
 def _merge_all(merge: Callable[[Any, Any], Any], parts: list[Any]) -> Any:

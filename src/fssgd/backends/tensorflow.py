@@ -23,6 +23,7 @@ CAPACITY = 32_768  # losses a call of the loop can hold: a size XLA compiles in
 WORK = 1 << 28  # multiplications a call may do before Python is heard again
 TRIAL = 256  # plain steps before it is clear that the run is a long one
 OVERHEAD, PAYS = 1e5, 1e9  # of a plain step, and of a compilation, in multiplications
+COMPILATIONS = 16  # kept at a time, of 2 to 3 MB each (measured)
 
 _RUNNING, _CONVERGED, _DIVERGED = 0, 1, 2
 
@@ -53,7 +54,7 @@ class TensorFlowGraph(TensorFlowBackend):
     Notes
     -----
     Rows are padded with zeros to the next of eight sizes an octave before compiling, so that folds that differ by a few
-    rows share a compilation.
+    rows share a compilation. The 16 compilations used last are kept, of 2 to 3 MB each.
     """
 
     name = "tf-graph"
@@ -114,12 +115,12 @@ class _Run:
         self.checks = Checks(bool(problem.alpha), problem.threshold is not None, not problem.is_stable)
         self.rows_axis = 0 if self.kind == "blocks" else 1
         self.work = max(1, problem.start.shape[1] * self.arrays.matrix.size)
-        self.tensors: dict[bool, Any] = {}
+        self.inputs: dict[bool, Arrays] = {}
 
     def descend(self, monitor: Monitor) -> Solution:
         """Take pieces until one of the reasons to stop holds."""
         longest = min(CAPACITY, max(1, WORK // self.work))
-        theta = self.tf.constant(self.problem.start, self.dtype.name)
+        theta = self.problem.start.astype(self.dtype)
         lowest, k, stopped = float(np.finfo(self.dtype).max), 0, False  # 0 times inf would be NaN
         curve: list[Any] = []
         for end in [*self.problem.chunk_ends()] or [0]:
@@ -129,11 +130,11 @@ class _Run:
                 taken, theta, lowest, code, norm, loss, losses = self.take(theta, lowest, k, steps)
                 k += taken
                 curve.append(losses)
-            if code != _RUNNING or (stopped := end > 0 and monitor(k, theta.numpy())):
+            if code != _RUNNING or (stopped := end > 0 and monitor(k, theta)):
                 break
         status = {_CONVERGED: Status.CONVERGED, _DIVERGED: Status.DIVERGED}.get(code, Status.MAX_ITER)
         every = np.concatenate([*curve, [loss]]).astype(np.float64)
-        return Solution(theta.numpy(), k, Status.STOPPED if stopped else status, loss, norm, every)
+        return Solution(theta, k, Status.STOPPED if stopped else status, loss, norm, every)
 
     def is_compiled(self, k: int) -> bool:
         """Decide whether XLA takes the piece that begins at step k."""
@@ -149,57 +150,96 @@ class _Run:
         *others, n_samples = np.moveaxis(self.arrays.matrix, self.rows_axis, -1).shape
         return self.dtype.name, self.device, self.checks, *others, _padded(n_samples), self.arrays.targets.shape[-1]
 
-    def take(self, theta: Any, lowest: float, k: int, steps: int) -> tuple[Any, ...]:
+    def take(self, theta: Array, lowest: float, k: int, steps: int) -> tuple[Any, ...]:
         """Take up to so many steps from iterate k, and look at the iterate they lead to."""
-        compiled = self.is_compiled(k)
-        if compiled:
-            _compiled.add(self.shape)
-        problem = self.problem
-        loop = _loop(self.dtype.name, self.kind, compiled, self.device, self.checks)
-        if compiled not in self.tensors:
-            self.tensors[compiled] = self.as_tensors(compiled)
+        compiled, problem = self.is_compiled(k), self.problem
+        settings = self.dtype.name, self.kind, self.device, self.checks
+        loop = _compiled_loop(self.shape, *settings) if compiled else _plain_loop(*settings)
+        if compiled not in self.inputs:
+            self.inputs[compiled] = self.padded() if compiled else self.as_tensors()
         threshold = -1.0 if problem.threshold is None else problem.threshold
         root = np.sqrt(problem.curvature / 2.0)
         numbers = problem.learning_rate, threshold, problem.target_size, root, lowest
-        results = loop(*self.tensors[compiled], theta, np.array(numbers, self.dtype), np.int32(steps))
-        taken, theta, lowest, code, norm, loss, losses = results
-        taken = int(taken)
-        return taken, theta, float(lowest), int(code), float(norm), float(loss), losses.numpy()[:taken]
+        results = loop(*self.inputs[compiled], theta, np.array(numbers, self.dtype), np.int32(steps))
+        taken, ahead, least, code, norm, loss, losses = (np.asarray(result) for result in results)
+        return int(taken), ahead, float(least), int(code), float(norm), float(loss), losses[: int(taken)]
 
-    def as_tensors(self, padded: bool) -> Arrays:
-        """Move the arrays to TensorFlow, with rows of zeros to a size shared by others if ``padded``."""
-        matrix, targets, offset, penalty = self.arrays
-        if self.is_sparse:
-            matrix = self.tf.SparseTensor(*sparse_parts(matrix))
-        elif padded:
-            n_samples = matrix.shape[self.rows_axis]
-            more = [(0, _padded(n_samples) - n_samples)]
-            matrix = np.pad(matrix, [(0, 0)] * self.rows_axis + more + [(0, 0)] * (matrix.ndim - 1 - self.rows_axis))
-            targets = np.pad(targets, more + [(0, 0)] * (targets.ndim - 1))
+    def as_tensors(self) -> Arrays:
+        """Move the arrays to TensorFlow."""
+        matrix, *others = self.arrays
         convert = self.tf.convert_to_tensor
-        return Arrays(matrix if self.is_sparse else convert(matrix), *map(convert, (targets, offset, penalty)))
+        design = self.tf.SparseTensor(*sparse_parts(matrix)) if self.is_sparse else convert(matrix)
+        return Arrays(design, *map(convert, others))
+
+    def padded(self) -> Arrays:
+        """Add rows of zeros up to a size shared by others."""
+        matrix, targets, *others = self.arrays
+        n_samples = matrix.shape[self.rows_axis]
+        more = [(0, _padded(n_samples) - n_samples)]
+        matrix = np.pad(matrix, [(0, 0)] * self.rows_axis + more + [(0, 0)] * (matrix.ndim - 1 - self.rows_axis))
+        return Arrays(matrix, np.pad(targets, more + [(0, 0)] * (targets.ndim - 1)), *others)
 
 
-_compiled: set[tuple[Any, ...]] = set()
+_compiled: dict[tuple[Any, ...], Any] = {}  # the loops for each shape, that used last at the end
+
+
+def _compiled_loop(shape: tuple[Any, ...], dtype: str, kind: str, device: str | None, checks: Checks) -> Any:
+    """Return the loop that XLA compiles for this shape, in a session of its own.
+
+    What XLA compiles for a function that is called eagerly stays until the process ends, also if the function does
+    not (measured); what it compiles in a session goes with that.
+    """
+    loop = _compiled.pop(shape, None)
+    if loop is None:
+        graph, inputs, outputs = _graph_of_loop(dtype, kind, device, checks)
+        loop = _new_session(graph).make_callable(outputs, inputs)
+        while len(_compiled) >= COMPILATIONS:
+            _compiled.pop(next(iter(_compiled)), None)
+    _compiled[shape] = loop
+    return loop
 
 
 @functools.cache
-def _loop(dtype: str, kind: str, compiled: bool, device: str | None, checks: Checks) -> Any:
-    """Return the traced loop; XLA specialises it to each shape, the plain one serves all."""
+def _graph_of_loop(dtype: str, kind: str, device: str | None, checks: Checks) -> tuple[Any, Any, Any]:
+    """Return a graph with the loop to be compiled, its inputs and outputs; sessions of any shape share it."""
     tf = _import_tensorflow()
-    eps = float(np.finfo(dtype).eps)
+    graph = tf.Graph()
+    with graph.as_default(), graph.device(device):
+        inputs = [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in _signature(dtype, kind)]
+        return graph, inputs, _loop(dtype, kind, checks, jit_compile=True)(*inputs)
+
+
+@functools.cache
+def _plain_loop(dtype: str, kind: str, device: str | None, checks: Checks) -> Any:
+    """Return the loop as TensorFlow runs it, for any shape."""
+    return _loop(dtype, kind, checks, jit_compile=False)
+
+
+def _signature(dtype: str, kind: str) -> list[Any]:
+    tf = _import_tensorflow()
     spec = functools.partial(tf.TensorSpec, dtype=dtype)
     rows = [None] * (3 if kind == "blocks" else 2)
     design = tf.SparseTensorSpec(rows, dtype) if kind == "sparse" else spec(rows)
     column = spec([None, 1])
-    signature = [design, spec(rows), column, column, spec([None, None]), spec([5]), tf.TensorSpec([], tf.int32)]
+    return [design, spec(rows), column, column, spec([None, None]), spec([5]), tf.TensorSpec([], tf.int32)]
 
-    @tf.function(input_signature=signature, jit_compile=compiled, autograph=False)  # type: ignore[untyped-decorator]
+
+def _loop(dtype: str, kind: str, checks: Checks, jit_compile: bool) -> Any:
+    """Return the loop as a function of TensorFlow."""
+    tf = _import_tensorflow()
+    eps = float(np.finfo(dtype).eps)
+
+    @tf.function(  # type: ignore[untyped-decorator]
+        input_signature=_signature(dtype, kind), jit_compile=jit_compile, autograph=False
+    )
     def loop(
         matrix: Any, targets: Any, offset: Any, penalty: Any, theta: Any, numbers: Any, steps: Any
     ) -> tuple[Any, ...]:
         rate, threshold, target_size, root, lowest = tf.unstack(numbers)
         arrays = Arrays(matrix, targets, offset, penalty)
+
+        def runs(code: Any) -> Any:
+            return tf.equal(code, _RUNNING)  # in a graph, == would compare the objects
 
         def norm_of(gradient: Any) -> Any:
             return tf.sqrt(tf.reduce_sum(gradient * gradient))
@@ -221,20 +261,20 @@ def _loop(dtype: str, kind: str, compiled: bool, device: str | None, checks: Che
             lowest, code, gradient, loss = look(theta, lowest)
             ahead = theta - rate * gradient
             if checks.rise or checks.tolerance:
-                ahead = tf.where(code == _RUNNING, ahead, theta)
+                ahead = tf.where(runs(code), ahead, theta)
             return k + 1, ahead, lowest, code, losses.write(k, loss)
 
         state = 0, theta, lowest, tf.constant(_RUNNING), tf.TensorArray(dtype, CAPACITY)
         scalar = tf.TensorShape([])
         k, theta, lowest, code, losses = tf.while_loop(
-            lambda k, theta, lowest, code, losses: (k < steps) & (code == _RUNNING),
+            lambda k, theta, lowest, code, losses: (k < steps) & runs(code),
             body,
             state,
             (scalar, tf.TensorShape([None, None]), scalar, scalar, tf.TensorShape(None)),
         )
-        taken = k - tf.cast(code != _RUNNING, tf.int32)
+        taken = k - tf.cast(~runs(code), tf.int32)
         lowest, last, gradient, loss = look(theta, lowest)
-        code = tf.where(code == _RUNNING, last, code)
+        code = tf.where(runs(code), last, code)
         return taken, theta, lowest, code, norm_of(gradient), loss, losses.stack()
 
     return loop
@@ -251,8 +291,12 @@ def _session(dtype: str, kind: str, device: str | None) -> tuple[Any, Arrays, An
         targets, theta = v1.placeholder(dtype, rows), v1.placeholder(dtype, [None, None])
         inputs = Arrays(matrix, targets, v1.placeholder(dtype, [None, 1]), v1.placeholder(dtype, [None, 1]))
         outputs = loss_and_gradient(tf, inputs, theta)
-    config = v1.ConfigProto(gpu_options=v1.GPUOptions(allow_growth=True))
-    return v1.Session(graph=graph, config=config), inputs, theta, outputs
+    return _new_session(graph), inputs, theta, outputs
+
+
+def _new_session(graph: Any) -> Any:
+    v1 = _import_tensorflow().compat.v1
+    return v1.Session(graph=graph, config=v1.ConfigProto(gpu_options=v1.GPUOptions(allow_growth=True)))
 
 
 @functools.cache

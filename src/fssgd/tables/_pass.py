@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fssgd._blocks import rows_of_block, sums_of_rows
 from fssgd._moments import Moments
 from fssgd._sums import Sums, merge_sums
-from fssgd._threads import ONE_THREAD
+from fssgd._threads import one_thread
 from fssgd.tables._progress import ProgressBar
 from fssgd.tables._spec import TableSpec
 from fssgd.tables._state import PassState, moments_of_state, raise_faults
@@ -71,7 +71,7 @@ class TablePass:
         # on a busy machine passes with a threaded BLAS took from once to over 100 times as long (measured), and
         # the product of few columns is faster than reading them
         if self._p + self._t <= SINGLE_THREADED:
-            self._limits.enter_context(ONE_THREAD)
+            self._limits.enter_context(one_thread())
         return self
 
     def __exit__(
