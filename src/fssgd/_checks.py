@@ -15,6 +15,10 @@ Array = npt.NDArray[np.float64]
 TINY = float(np.finfo(np.float64).tiny)
 
 
+class NoWeightError(ValueError):
+    """No row of the data has a positive weight, though its values are all in order."""
+
+
 def dtypes_read(X: Any) -> list[Any]:
     """Return the dtypes that blocks are read in as they are; converting an array whole would be a copy of it."""
     plain = isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and X.dtype.itemsize <= 8 and X.dtype.isnative

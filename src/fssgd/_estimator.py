@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from fssgd._callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
-from fssgd._checks import column_names
+from fssgd._checks import NoWeightError, column_names
 from fssgd._collections import is_collection
 from fssgd._data import Arrays, Source
 from fssgd._errors import accuracy_message, convergence_message, divergence_error
@@ -255,12 +255,16 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearRegressorGD:
         """Take in more rows: afterwards the model is the one ``fit`` gives for all rows so far.
 
+        Calls from several threads lose rows, since each reads the rows so far and writes them back with its own: hold
+        a lock, or add up :class:`~fssgd.Moments` of each thread and call :meth:`fit_moments` once.
+
         Parameters
         ----------
         X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
             Any number of rows, with the columns of the first batch.
         y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like or Dask collection of shape (n_samples,), default=None
+            A later batch whose weights are all zero is checked, and changes nothing.
 
         Returns
         -------
@@ -279,13 +283,18 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         self._validate_params()
         started = hasattr(self, "coef_")
         data = self._source(X, y, sample_weight, reset=not started)
-        moments = data.moments(getattr(self, "feature_names_in_", None))
+        if started and data.y.shape[1:] != self.coef_.shape[:-1]:
+            raise ValueError(
+                f"y has shape {data.y.shape}, but earlier batches gave coef_ of shape {self.coef_.shape}: "
+                "pass the same outputs in every batch."
+            )
+        try:
+            moments = data.moments(getattr(self, "feature_names_in_", None))
+        except NoWeightError:
+            if not started:
+                raise
+            return self
         if started:
-            if data.single != (self.coef_.ndim == 1) or moments.n_outputs != self.moments_.n_outputs:
-                raise ValueError(
-                    f"y has shape {data.y.shape}, but earlier batches gave coef_ of shape {self.coef_.shape}: "
-                    "pass the same outputs in every batch."
-                )
             moments = self.moments_ + moments
         dtype = np.result_type(data.dtype, self.coef_.dtype) if started else data.dtype
         return self._fit_moments(moments, data.single, dtype)

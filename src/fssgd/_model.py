@@ -312,7 +312,9 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
             reset=reset,
         )
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=not reset
+            )
         return Arrays(X, as_floats(y), sample_weight)
 
     def __getstate__(self) -> dict[str, Any]:

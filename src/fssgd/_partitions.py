@@ -21,7 +21,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight
 
 from fssgd._blocks import sums_of_rows
-from fssgd._checks import as_floats, assert_values_finite, canonical, check_resolved
+from fssgd._checks import NoWeightError, as_floats, assert_values_finite, canonical, check_resolved
 from fssgd._collections import is_collection, one_thread_each, tree_sum
 from fssgd._columns import Columns, merge_columns
 from fssgd._moments import Moments
@@ -222,7 +222,7 @@ class Partitions:
                 f"Found array with 0 sample(s) (shape=(0, {self.shape[1]})): at least one partition must have rows."
             )
         if total.result is None:
-            raise ValueError("Sample weights must contain at least one non-zero number.")
+            raise NoWeightError("Sample weights must contain at least one non-zero number.")
         return total.result
 
     def _check(self, mean: Array, squares: Array, constant: npt.NDArray[np.bool_], names: Any) -> None:
