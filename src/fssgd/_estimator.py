@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from fssgd._callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
-from fssgd._checks import NoWeightError, column_names
+from fssgd._checks import NoWeightError, check_arrays, column_names
 from fssgd._collections import is_collection
 from fssgd._data import Arrays, Source
 from fssgd._errors import accuracy_message, convergence_message, divergence_error
@@ -300,6 +300,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         return self._fit_moments(moments, data.single, dtype)
 
     def _source(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Arrays | Partitions:
+        check_arrays(X, y, sample_weight)
         if is_collection(X):
             partitions = Partitions.of(X, y, sample_weight)
             check_features(self, X, reset=reset)

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from fssgd._checks import as_floats, dtypes_read
+from fssgd._checks import as_floats, check_arrays, dtypes_read
 from fssgd._collections import is_collection
 from fssgd._data import Arrays
 from fssgd._partitions import check_shape, dask_array, example_of, gathered, predict_lazily
@@ -81,6 +81,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
             If X is not finite, or does not have the columns of the fit.
         """
         check_is_fitted(self)
+        check_arrays(X)
         if is_collection(X):
             array = dask_array(X, "X")
             check_shape(array, "X", (2,))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_X_y
 
 from fssgd._blocks import sums_of_rows
-from fssgd._checks import as_floats, canonical, check_resolved, dtypes_read
+from fssgd._checks import as_floats, canonical, check_arrays, check_resolved, dtypes_read
 from fssgd._collections import is_collection
 from fssgd._moments_file import read_moments, write_moments
 from fssgd._sums import Sums, merge_sums, remove_sums
@@ -97,6 +97,7 @@ class Moments:
         ValueError
             If the shapes disagree, a value is not finite, or no weight is positive.
         """
+        check_arrays(X, y, sample_weight)
         if is_collection(X):
             from fssgd._partitions import Partitions, example_of
 

@@ -21,7 +21,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight
 
 from fssgd._blocks import sums_of_rows
-from fssgd._checks import NoWeightError, as_floats, assert_values_finite, canonical, check_resolved
+from fssgd._checks import NoWeightError, as_floats, assert_values_finite, canonical, check_resolved, refuse_sparse
 from fssgd._collections import is_collection, one_thread_each, tree_sum
 from fssgd._columns import Columns, merge_columns
 from fssgd._moments import Moments
@@ -69,6 +69,8 @@ def dask_array(value: Any, name: str, chunks: Any = None) -> Any:
         value = da.from_array(value, chunks=(chunks, *value.shape[1:]))
     elif not isinstance(value, da.Array):
         value = _frame_to_array(value, name)
+    if name != "X":
+        refuse_sparse(value._meta)
     if value.dtype.kind not in "fiub":
         raise ValueError(f"{name} has dtype {value.dtype}: expected numbers, convert it with {name}.astype(float).")
     return value
@@ -329,6 +331,7 @@ def _task(
     if n_rows == 0:
         return _Part(0, None)
     X = canonical(sp.csr_array(X, dtype=dtype)) if sp.issparse(X) else np.asarray(X, dtype=dtype)
+    refuse_sparse(y)
     y = as_floats(np.asarray(y).reshape(n_rows, -1))
     if weight is not None:
         weight = _check_sample_weight(

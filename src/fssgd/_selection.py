@@ -23,6 +23,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from fssgd._checks import check_arrays
 from fssgd._collections import is_collection
 from fssgd._decay import as_steps, over_steps
 from fssgd._error_curve import ErrorCurve
@@ -202,6 +203,7 @@ class LinearRegressorGDCV(LinearModel):
         _raise_for_params(params, self, "fit")
         self._validate_params()
         criterion = self._settled_criterion()
+        check_arrays(X, y, sample_weight)
         if is_collection(X):
             raise TypeError(
                 "LinearRegressorGDCV chooses from rows in memory, and X is a Dask collection: fit LinearRegressorGD, "
