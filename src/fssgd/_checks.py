@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Number
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import _check_sample_weight
 
 Array = npt.NDArray[np.float64]
 
@@ -58,6 +60,27 @@ def _no_array(value: Any, names: bool) -> str | None:
     if isinstance(value, Number) or (has_rows and not isinstance(value, Mapping)):
         return None
     return f"a {type(value).__module__}.{type(value).__qualname__}"
+
+
+@contextmanager
+def within_float64(what: str) -> Iterator[None]:
+    """Raise a ValueError where Python's integers, which have no largest, do not fit into an array."""
+    try:
+        yield
+    except OverflowError as error:
+        raise ValueError(
+            f"A number in {what} is above {np.finfo(np.float64).max:.1e}, the largest of float64: change the unit."
+        ) from error
+
+
+def check_weight(sample_weight: Any, X: Any, *, allow_all_zero: bool = False) -> Array:
+    """Return the weights of the rows of X as float64, or raise a ValueError that says why they are none."""
+    weight: Array = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=allow_all_zero
+    )
+    if isinstance(sample_weight, Number):  # of which scikit-learn does not ask that it be finite
+        assert_all_finite(weight[:1], input_name="sample_weight")
+    return weight
 
 
 def refuse_sparse(y: Any) -> None:

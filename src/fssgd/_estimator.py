@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from fssgd._callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
-from fssgd._checks import NoWeightError, check_arrays, column_names
+from fssgd._checks import NoWeightError, check_arrays, column_names, within_float64
 from fssgd._collections import is_collection
 from fssgd._data import Arrays, Source
 from fssgd._errors import accuracy_message, convergence_message, divergence_error
@@ -23,7 +23,7 @@ from fssgd._moments import Moments
 from fssgd._partitions import Partitions
 from fssgd._problem import Problem, Solution, Status
 from fssgd._scaling import Scaling
-from fssgd._settings import Settings
+from fssgd._settings import Settings, as_float64
 from fssgd._starts import Start, at_coefficients, at_iterate, at_zero
 from fssgd._survey import Survey, is_decomposable, survey_moments, survey_rows
 from fssgd.backends import Backend, get_backend
@@ -319,12 +319,12 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         return backend
 
     def _problem(self, survey: Survey, settings: Settings, dtype: Any) -> Problem:
-        eps = float(np.finfo(dtype).eps)
+        eps, tol = float(np.finfo(dtype).eps), None if self.tol is None else as_float64("tol", self.tol)
         return Problem(
             start=survey.start,
             learning_rate=settings.step(survey.curvature),
             max_iter=self.max_iter if self.max_iter == np.inf else int(self.max_iter),
-            threshold=None if self.tol is None else survey.reference.threshold(self.tol, survey.curvature, eps),
+            threshold=None if tol is None else survey.reference.threshold(tol, survey.curvature, eps),
             alpha=settings.alpha,
             fit_intercept=settings.fit_intercept,
             curvature=survey.curvature,
@@ -343,7 +343,9 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
 
     def _start(self, settings: Settings, single: bool, coef_init: Any, intercept_init: Any) -> Start:
         if coef_init is not None or intercept_init is not None:
-            return at_coefficients(coef_init, intercept_init, settings, single=single)
+            with within_float64("coef_init or intercept_init"):
+                given = [None if one is None else np.asarray(one, dtype=np.float64) for one in (coef_init, intercept_init)]
+            return at_coefficients(*given, settings, single=single)
         if not (self.warm_start and hasattr(self, "coef_")):
             return at_zero(settings)
         weights = self.scaled_coef_.reshape(-1, self.scaled_coef_.shape[-1]).T

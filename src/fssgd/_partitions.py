@@ -18,10 +18,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import _check_sample_weight
 
 from fssgd._blocks import sums_of_rows
-from fssgd._checks import NoWeightError, as_floats, assert_values_finite, canonical, check_resolved, refuse_sparse
+from fssgd._checks import NoWeightError, as_floats, assert_values_finite, canonical, check_resolved, check_weight, refuse_sparse
 from fssgd._collections import is_collection, one_thread_each, tree_sum
 from fssgd._columns import Columns, merge_columns
 from fssgd._moments import Moments
@@ -334,9 +333,7 @@ def _task(
     refuse_sparse(y)
     y = as_floats(np.asarray(y).reshape(n_rows, -1))
     if weight is not None:
-        weight = _check_sample_weight(
-            np.asarray(weight), X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=True
-        )
+        weight = check_weight(np.asarray(weight), X, allow_all_zero=True)
         if not weight.all():
             kept = weight > 0
             assert_values_finite(X[~kept], y[~kept])
