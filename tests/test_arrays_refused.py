@@ -41,7 +41,7 @@ def take(request):
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_matrix, sp.coo_array])
 @pytest.mark.parametrize("X", [X, sp.csr_array(X)], ids=["dense X", "sparse X"])
 def test_a_sparse_y(take, form, X):
-    with pytest.raises(TypeError, match=rf"y is sparse \(a {form.__name__}\): expected an array of .* pass y.toarray\("):
+    with pytest.raises(TypeError, match=rf"y is sparse \(a {form.__name__}\): expected an .* pass y.toarray\("):
         take(X, form(Y[:, None]))
     if form is sp.coo_array:
         with pytest.raises(TypeError, match=r"y is sparse"):

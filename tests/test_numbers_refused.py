@@ -76,9 +76,14 @@ def test_more_steps_than_floats_count():
 
 def test_data_that_float64_has_no_room_for():
     huge = [[10**400, 0, 0]] * 30
-    for take in (LinearRegressorGD().fit, LinearRegressorGD().partial_fit, LinearRegressorGDCV().fit, Moments.from_arrays):
+    for take in (
+        LinearRegressorGD().fit,
+        LinearRegressorGD().partial_fit,
+        LinearRegressorGDCV().fit,
+        Moments.from_arrays,
+    ):
         for given in ((huge, Y), (X, [10**400] * 30), (X, Y, 10**400), (X, Y, [10**400] * 30)):
-            with pytest.raises(ValueError, match=r"A number in X, y or sample_weight is above 1.8e\+308, the largest of"):
+            with pytest.raises(ValueError, match=r"A number in X, y or sample_weight is above 1.8e\+308"):
                 take(*given)
     model = LinearRegressorGD().fit(X, Y)
     with pytest.raises(ValueError, match=r"A number in X is above"):

@@ -27,6 +27,7 @@ from fssgd._settings import Settings, as_float64
 from fssgd._starts import Start, at_coefficients, at_iterate, at_zero
 from fssgd._survey import Survey, is_decomposable, survey_moments, survey_rows
 from fssgd.backends import Backend, get_backend
+from fssgd.backends._check import checked_solution
 
 Array = npt.NDArray[np.float64]
 HALF_THE_DIGITS = 1e-8
@@ -312,6 +313,8 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         if name == "auto":
             name = "spectral" if is_decomposable(data) else "numpy"
         backend = get_backend(name) if isinstance(name, str) else name
+        if not isinstance(getattr(backend, "name", None), str):
+            raise TypeError(f"{type(backend).__name__} has no name: set its class attribute name to a str.")
         if self.max_iter == np.inf and not backend.closed_form:
             raise ValueError(
                 f"max_iter=inf needs the closed form, but the backend is {backend.name!r}: use backend='spectral'."
@@ -344,8 +347,9 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
     def _start(self, settings: Settings, single: bool, coef_init: Any, intercept_init: Any) -> Start:
         if coef_init is not None or intercept_init is not None:
             with within_float64("coef_init or intercept_init"):
-                given = [None if one is None else np.asarray(one, dtype=np.float64) for one in (coef_init, intercept_init)]
-            return at_coefficients(*given, settings, single=single)
+                coef = None if coef_init is None else np.asarray(coef_init, dtype=np.float64)
+                intercept = None if intercept_init is None else np.asarray(intercept_init, dtype=np.float64)
+            return at_coefficients(coef, intercept, settings, single=single)
         if not (self.warm_start and hasattr(self, "coef_")):
             return at_zero(settings)
         weights = self.scaled_coef_.reshape(-1, self.scaled_coef_.shape[-1]).T
@@ -370,6 +374,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
 
     def _conclude(self, survey: Survey, problem: Problem, solution: Solution, backend: str, single: bool) -> None:
         """Set the fitted attributes, or say why there are none."""
+        solution = checked_solution(solution, problem, backend)
         if solution.status is Status.DIVERGED:
             worst = int(np.argmax(np.abs(survey.steepest)))
             names = [*column_names(getattr(self, "feature_names_in_", None), self.n_features_in_), "intercept"]

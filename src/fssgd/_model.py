@@ -138,7 +138,10 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return add_predictions(table, features, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_), names)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R^2, the share of the variation of y that the predictions explain.
+        """Return R^2, centred: the share of the variation of y about its mean that the predictions explain.
+
+        It is centred without an intercept, too, where it may well be negative and ``summary().r_squared`` is not
+        centred. Of several outputs it is the mean of the R^2 of each.
 
         Parameters
         ----------
@@ -214,7 +217,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Least squares by gradient descent: the limit of step size 0.5
         rows                           6    degrees of freedom             2
         sigma                   0.153994    residual                       4
-        R-squared               0.998623    penalty                        0
+        R-squared, centred      0.998623    penalty                        0
         <BLANKLINE>
                          coef     std err           t       P>|t|      [0.025      0.975]
         ---------------------------------------------------------------------------------

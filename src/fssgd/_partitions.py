@@ -20,7 +20,15 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.extmath import safe_sparse_dot
 
 from fssgd._blocks import sums_of_rows
-from fssgd._checks import NoWeightError, as_floats, assert_values_finite, canonical, check_resolved, check_weight, refuse_sparse
+from fssgd._checks import (
+    NoWeightError,
+    as_floats,
+    assert_values_finite,
+    canonical,
+    check_resolved,
+    check_weight,
+    refuse_sparse,
+)
 from fssgd._collections import is_collection, one_thread_each, tree_sum
 from fssgd._columns import Columns, merge_columns
 from fssgd._moments import Moments

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-
 TINIEST, LARGEST = float(np.finfo(np.float64).smallest_subnormal), float(np.finfo(np.float64).max)
 
 
@@ -26,8 +25,8 @@ def as_float64(name: str, value: Any) -> float:
         number = math.inf
     if math.isinf(number) or (number == 0.0 and value != 0):
         raise ValueError(
-            f"{name}, given as {type(value).__name__}, is {'above' if number else 'below'} what float64 holds: expected a "
-            f"number between {TINIEST:.0e} and {LARGEST:.1e}."
+            f"{name}, given as {type(value).__name__}, is {'above' if number else 'below'} what float64 holds: "
+            f"expected a number between {TINIEST:.0e} and {LARGEST:.1e}."
         )
     return number
 
