@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
 from scipy.linalg import LinAlgWarning
 
+OPERATIONS, SPEED = 9.0, 2e10  # of a symmetric eigendecomposition, times n^3, and how many a second
 FLAGS = {"standardize=True": "standardising", "fit_intercept=True": "an intercept", "accurate=True": "--accurate"}
 VALUES = {"float('inf')": "inf", "None": "none"}
 SETTING = re.compile(
@@ -44,6 +47,32 @@ def reporting(function: Callable[..., None]) -> Callable[..., None]:
                 raise typer.Exit(130) from None
 
     return run
+
+
+@contextmanager
+def working(what: str, *, shown: bool = True) -> Iterator[Callable[[str], None]]:
+    """Say on stderr what goes on while it does, where that is a terminal; what is yielded says something else.
+
+    A spinner shows that the command is alive, and leaves nothing behind. It is not for a time in which a bar is drawn.
+    """
+    if not (shown and sys.stderr.isatty()):
+        yield lambda what: None
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status(Text(f"{what} ...")) as status:
+        yield lambda what: status.update(Text(f"{what} ..."))
+
+
+def announce_decomposition(n_features: int) -> None:
+    """Say beforehand, where stderr is a terminal, that a decomposition will take minutes."""
+    seconds = OPERATIONS * n_features**3 / SPEED
+    if seconds > 60.0 and sys.stderr.isatty():
+        _say(
+            f"Decomposing the second moments of {n_features:,} features takes about {seconds / 60:,.0f} minutes on a "
+            "few cores: fewer --features are faster."
+        )
 
 
 def writable(path: Path | None) -> None:

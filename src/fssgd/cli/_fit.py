@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from fssgd import LinearRegressorGD, Moments
-from fssgd.cli._console import aligned, reporting, writable
+from fssgd.cli._console import aligned, announce_decomposition, reporting, working, writable
 from fssgd.cli._data import read_moments, sources
 from fssgd.cli._options import (
     Accurate,
@@ -71,7 +71,9 @@ def fit(
     table, spec = sources(data), TableSpec.of(target, features or None, weight, accurate, on_missing)
     if backend in ("auto", "spectral"):
         moments = read_moments(table, spec, checkpoint, checkpoint_every)
-        model.fit_moments(moments)
+        announce_decomposition(moments.n_features)
+        with working(f"Fitting {moments.n_features:,} features"):
+            model.fit_moments(moments)
     elif checkpoint is None:
         moments = _fit_rows(model, table, spec)
     else:
@@ -86,7 +88,8 @@ def _fit_rows(model: LinearRegressorGD, table: Any, spec: TableSpec) -> Moments:
     """Fit with a backend that steps over rows, which it needs in memory."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's own log would drown what is said here
     rows = load_rows(table, spec)
-    model.fit(rows.X, rows.y, rows.weight)
+    with working(f"Descending over {len(rows.y):,} rows, backend {model.backend}"):
+        model.fit(rows.X, rows.y, rows.weight)
     return rows.moments
 
 
