@@ -66,6 +66,7 @@ def folder(tmp_path, monkeypatch):
 
 
 UNSTABLE = ("--no-standardize", "--learning-rate", "1")
+LIMIT = "--max-iter", "inf", "--tol", "none"
 CHOSEN = ("-f", "a", "-f", "b", "-f", "c", "-t", "price")
 
 
@@ -224,6 +225,23 @@ class TestFit:
         Path("flat.csv").write_text("x,y\n1,2\n2,2\n")
         assert "R2        undefined: the target is constant" in command("fit", "flat.csv", "-t", "y").stdout
         assert json.loads(command("fit", "flat.csv", "-t", "y", "--json").stdout)["r2"] is None
+
+    def test_r2_says_which_it_is(self, folder):
+        """Without an intercept score and summary() differ, and each has its line."""
+        model = LinearRegressorGD(max_iter=np.inf, tol=None, fit_intercept=False).fit(X, Y)
+        centred, uncentred = model.score(X, Y), model.summary().r_squared
+        printed = command("fit", "homes.csv", *CHOSEN, "--no-intercept", *LIMIT).stdout
+        assert f"R2        {centred:.6g}, centred\nR2        {uncentred:.6g}, uncentred\n" in printed
+        found = json.loads(command("fit", "homes.csv", *CHOSEN, "--no-intercept", *LIMIT, "--json").stdout)
+        assert (found["r2"], found["r2_uncentred"]) == pytest.approx((centred, uncentred), rel=1e-9)
+        usual = command("fit", "homes.csv", *CHOSEN, *LIMIT).stdout
+        assert ", centred\n" in usual
+        assert "uncentred" not in usual
+        Path("zero.csv").write_text("x,y\n1,0\n2,0\n")
+        assert (
+            "R2        undefined: the target is 0\n"
+            in command("fit", "zero.csv", "-t", "y", "--no-intercept", *LIMIT).stdout
+        )
 
     def test_a_column_of_whole_numbers_that_ends(self, folder):
         """On standard input as in a file: types are guessed from the beginning."""

@@ -211,6 +211,19 @@ def test_partial_fit_goes_on():
         model.partial_fit(frame().rename(columns={"a": "z"}), series(y))
 
 
+def test_a_later_batch_without_weight_is_checked_and_changes_nothing():
+    model = LinearRegressorGD(**STEPS).partial_fit(cut(X), cut(Y))
+    before = vars(model).copy()
+    assert model.partial_fit(unknown(X), unknown(-Y), unknown(0 * W)) is model
+    assert model.partial_fit(cut(-X), cut(-Y), 0 * W) is model
+    assert model.partial_fit(-X, -Y, 0 * W) is model
+    assert all(vars(model)[name] is value for name, value in before.items())
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        model.partial_fit(cut(np.where(X > 1, np.nan, X)), cut(Y), cut(0 * W))
+    with pytest.raises(ValueError, match=r"y has shape \(300,\), but earlier batches gave coef_ of shape \(2, 4\)"):
+        model.partial_fit(cut(X), cut(y), cut(0 * W))
+
+
 @pytest.mark.parametrize("backend", ["spectral", "numpy"])
 def test_starts(backend):
     settings = {**STEPS, "backend": backend}

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 from exact import EPS, Descent, error
@@ -150,6 +151,43 @@ def test_a_batch_that_does_not_fit_is_not_taken_in(tmp_path):
             model.partial_fit(x, y)
         assert model.moments_.n_samples == 40
     np.testing.assert_allclose(model.partial_fit(X, Y).coef_, LinearRegressorGD().fit(X, Y).coef_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("y", [Y[:, 0], Y[:, :1], Y], ids=["one output", "one column", "two outputs"])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, lambda X: X.astype("f")], ids=["dense", "sparse", "f"])
+@pytest.mark.parametrize("dtype", ["d", "f"])
+def test_a_later_batch_without_weight_changes_nothing(y, container, dtype):
+    model = LinearRegressorGD().partial_fit(X.astype(dtype), y, WEIGHT)
+    before = vars(model).copy()
+    for nothing in (np.zeros(40), np.zeros(40, dtype=int), np.zeros(40, dtype=bool), 0, -0.0):
+        assert model.partial_fit(container(100 * X), -y, nothing) is model
+        assert vars(model).keys() == before.keys()
+        assert all(vars(model)[name] is value for name, value in before.items())
+    assert model.coef_.dtype == dtype
+
+
+def test_a_first_batch_without_weight_is_refused_as_by_fit():
+    for how in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match="Sample weights must contain at least one non-zero number"):
+            getattr(LinearRegressorGD(), how)(X, Y, np.zeros(40))
+    model = LinearRegressorGD()
+    with pytest.raises(ValueError, match="non-zero number"):
+        model.partial_fit(X, Y, np.zeros(40))
+    assert model.partial_fit(X, Y).moments_.n_samples == 40
+
+
+def test_a_later_batch_without_weight_is_checked_all_the_same():
+    model, none = LinearRegressorGD().partial_fit(X, Y), np.zeros(40)
+    for x, y, weight, message in (
+        (np.where(X > 5, np.nan, X), Y, none, r"Input X contains NaN"),
+        (sp.csr_array(np.where(X > 5, np.inf, X)), Y, none, r"Input X contains infinity"),
+        (X, np.where(Y > 0, np.inf, Y), none, r"Input y contains infinity"),
+        (X, Y[:, 0], none, r"y has shape \(40,\), but earlier batches gave coef_ of shape \(2, 3\)"),
+        (X[:, :2], Y, none, r"X has 2 features, but LinearRegressorGD is expecting 3 features as input"),
+        (X, Y, none[:7], r"sample_weight.shape == \(7,\), expected \(40,\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(x, y, weight)
 
 
 @pytest.mark.parametrize("accurate", [False, True])

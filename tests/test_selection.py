@@ -265,6 +265,32 @@ def test_check_estimator(model, expected):
     assert sum(r["status"] == "passed" for r in results) >= 50
 
 
+def generators():
+    """Folds that are handed out once, each of a kind of its own."""
+    yield FOLDS.split(X)
+    yield iter(list(FOLDS.split(X)))
+    yield map(tuple, FOLDS.split(X))
+    yield zip(*map(list, zip(*FOLDS.split(X), strict=True)), strict=True)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_folds_that_are_handed_out_once_survive_all_but_a_fit(routing):
+    right = LinearRegressorGDCV(cv=FOLDS).fit(X, Y)
+    with sklearn.config_context(enable_metadata_routing=routing):
+        for folds in generators():
+            model = LinearRegressorGDCV(cv=folds)
+            assert model.get_params()["cv"] is folds
+            model.get_metadata_routing()
+            if routing:
+                make_pipeline(model).get_metadata_routing()
+            assert type(folds).__name__ in repr(model)
+            assert "LinearRegressorGDCV" in model._repr_html_()
+            assert model.fit(X, Y).n_iter_ == right.n_iter_
+            with pytest.raises(ValueError, match=r"^cv=<.* yields no folds: .* used up by one fit: give a new one"):
+                model.fit(X, Y)
+            assert model.set_params(cv=list(FOLDS.split(X))).fit(X, Y).fit(X, Y).n_iter_ == right.n_iter_
+
+
 def test_groups_reach_the_splitter_and_weights_the_fit():
     groups = np.arange(120) // 10
     with sklearn.config_context(enable_metadata_routing=True):
@@ -367,7 +393,7 @@ def test_folds_of_repeated_rows_and_of_masks(folds):
 def test_what_cannot_be_chosen_by():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
-    with pytest.raises(ValueError, match=r"^cv yields no folds: a generator is used up by one fit"):
+    with pytest.raises(ValueError, match=r"^cv=\S.* yields no folds: .* A generator is used up by one fit"):
         LinearRegressorGDCV(cv=iter([])).fit(X, y)
     with pytest.raises(ValueError, match=r"is above 2 / L = .*: use a smaller step, or folds"):
         LinearRegressorGDCV(learning_rate=3.0).fit(X, y)

@@ -118,6 +118,19 @@ def test_each_output_has_its_own_noise():
     assert "Output 1" in str(both)
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_r_squared_says_whether_it_is_centred(outputs):
+    y = Y if outputs == 1 else np.column_stack([Y, Y**2])
+    for fit_intercept, kind in ((True, "centred"), (False, "uncentred")):
+        model = LinearRegressorGD(max_iter=np.inf, tol=None, fit_intercept=fit_intercept).fit(X, y)
+        summary = model.summary()
+        assert str(summary).count(f"R-squared, {kind:<9} ") == outputs
+        assert summary.to_dict()["fit_intercept"] is fit_intercept
+        total = y.var(axis=0) + (0 if fit_intercept else y.mean(axis=0) ** 2)
+        right = 1 - ((y - model.predict(X)) ** 2).mean(axis=0) / total
+        np.testing.assert_allclose(summary.r_squared, right, rtol=1e-9)
+
+
 def test_it_prints_and_converts():
     frame = pytest.importorskip("pandas").DataFrame(X, columns=["width", "height", "<b>"])
     model = LinearRegressorGDCV(max_iter=50).fit(frame, Y)

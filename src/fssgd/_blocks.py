@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import min_max_axis
 
-from fssgd._checks import assert_values_finite
+from fssgd._checks import NoWeightError, assert_values_finite
 from fssgd._sums import Sums, compress, merge_sums
 
 Array = npt.NDArray[np.float64]
@@ -32,11 +32,11 @@ def sums_of_rows(X: Any, y: Any, weight: Array | None, *, accurate: bool) -> Sum
     """Sum up dense or CSR rows; ``y`` is 2-D, ``weight`` non-negative."""
     if weight is not None and not weight.all():
         kept = weight > 0
+        assert_values_finite(X[~kept], y[~kept])
         if not kept.any():
-            raise ValueError(
+            raise NoWeightError(
                 f"All {len(weight)} sample weights are zero: at least one row must have a positive weight."
             )
-        assert_values_finite(X[~kept], y[~kept])
         X, y, weight = X[kept], y[kept], weight[kept]
     n_samples, n_columns = X.shape[0], X.shape[1] + y.shape[1]
     wide = n_samples < X.shape[1]

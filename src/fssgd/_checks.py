@@ -3,16 +3,96 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import _check_sample_weight
 
 Array = npt.NDArray[np.float64]
 
 TINY = float(np.finfo(np.float64).tiny)
+
+
+class NoWeightError(ValueError):
+    """No row of the data has a positive weight, though its values are all in order."""
+
+
+SHAPES = {
+    "X": "(n_samples, n_features)",
+    "y": "(n_samples,) or (n_samples, n_outputs)",
+    "sample_weight": "(n_samples,)",
+}
+
+
+def check_arrays(X: Any, y: Any = None, sample_weight: Any = None) -> None:
+    """Raise a TypeError for what is no array, though often meant as data: files, names of columns, a sparse y.
+
+    NumPy would take them for arrays of one object, and say so in words that name neither what was given nor the cure.
+    """
+    for name, value in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+        if value is None or isinstance(value, np.ndarray) or (what := _no_array(value, names=name == "X")) is None:
+            continue
+        advice = (
+            "such as pandas.read_csv gives. To fit files as a stream, pass Moments.from_table(path, target=...) to "
+            "fit_moments."
+            if name == "X"
+            else "one for each row of X. Where it is a column of a table, pass the column and not its name."
+        )
+        raise TypeError(f"{name} is {what}: expected numbers of shape {SHAPES[name]}, {advice}")
+    refuse_sparse(y)
+
+
+def _no_array(value: Any, names: bool) -> str | None:
+    """Say what a value is that is no array of any kind, None if it may be one; ``names`` looks into lists as well."""
+    if isinstance(value, str | bytes | os.PathLike):
+        return f"the text or path {value if isinstance(value, str | bytes) else os.fspath(value)!r}"
+    if names and isinstance(value, list | tuple) and value:
+        paths = all(isinstance(item, str | bytes | os.PathLike) for item in value)
+        return f"a {type(value).__name__} of texts or paths ({str(value[0])!r} first)" if paths else None
+    has_rows = any(hasattr(value, name) for name in ("__array__", "__len__", "shape"))
+    if isinstance(value, Number) or (has_rows and not isinstance(value, Mapping)):
+        return None
+    return f"a {type(value).__module__}.{type(value).__qualname__}"
+
+
+@contextmanager
+def within_float64(what: str) -> Iterator[None]:
+    """Raise a ValueError where Python's integers, which have no largest, do not fit into an array."""
+    try:
+        yield
+    except OverflowError as error:
+        raise ValueError(
+            f"A number in {what} is above {np.finfo(np.float64).max:.1e}, the largest of float64: change the unit."
+        ) from error
+
+
+def check_weight(sample_weight: Any, X: Any, *, allow_all_zero: bool = False) -> Array:
+    """Return the weights of the rows of X as float64, or raise a ValueError that says why they are none."""
+    weight: Array = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=allow_all_zero
+    )
+    if isinstance(sample_weight, Number):  # of which scikit-learn does not ask that it be finite
+        assert_all_finite(weight[:1], input_name="sample_weight")
+    return weight
+
+
+def refuse_sparse(y: Any) -> None:
+    """Raise a TypeError if y is a sparse matrix, or a DataFrame of sparse columns."""
+    if sp.issparse(y):
+        raise TypeError(
+            f"y is sparse (a {type(y).__name__}): expected an array of shape {SHAPES['y']}, pass y.toarray()."
+        )
+    if getattr(y, "ndim", 0) == 2 and hasattr(y, "dtypes"):
+        sparse = [str(dtype) for dtype in y.dtypes if str(dtype).startswith("Sparse")]
+        if sparse:
+            raise TypeError(f"y is sparse (columns of dtype {sparse[0]}): expected numbers, pass y.sparse.to_dense().")
 
 
 def dtypes_read(X: Any) -> list[Any]:

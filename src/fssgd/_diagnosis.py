@@ -17,7 +17,7 @@ from fssgd._blame import columns_to_blame
 from fssgd._findings import Diagnosis
 from fssgd._moments import Moments
 from fssgd._path import GradientPath
-from fssgd._settings import Settings
+from fssgd._settings import Settings, as_float64
 
 RESOLVED = 1e12  # condition number up to which second moments tell the small eigenvalues
 
@@ -92,6 +92,7 @@ def diagnose(
     settings = Settings(learning_rate, bool(standardize), bool(fit_intercept), alpha)
     if not (isinstance(tol, Real) and 0 <= tol < np.inf):
         raise ValueError(f"tol must be a non-negative number, got {tol!r}.")
+    tol = as_float64("tol", tol)
     if isinstance(X, Moments):
         if y is not None or sample_weight is not None:
             raise TypeError("Moments have y and the weights in them: call diagnose(moments), or diagnose(X, y).")

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from fssgd._callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
-from fssgd._checks import column_names
+from fssgd._checks import NoWeightError, check_arrays, column_names, within_float64
 from fssgd._collections import is_collection
 from fssgd._data import Arrays, Source
 from fssgd._errors import accuracy_message, convergence_message, divergence_error
@@ -23,10 +23,11 @@ from fssgd._moments import Moments
 from fssgd._partitions import Partitions
 from fssgd._problem import Problem, Solution, Status
 from fssgd._scaling import Scaling
-from fssgd._settings import Settings
+from fssgd._settings import Settings, as_float64
 from fssgd._starts import Start, at_coefficients, at_iterate, at_zero
 from fssgd._survey import Survey, is_decomposable, survey_moments, survey_rows
 from fssgd.backends import Backend, get_backend
+from fssgd.backends._check import checked_solution
 
 Array = npt.NDArray[np.float64]
 HALF_THE_DIGITS = 1e-8
@@ -255,12 +256,16 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearRegressorGD:
         """Take in more rows: afterwards the model is the one ``fit`` gives for all rows so far.
 
+        Calls from several threads lose rows, since each reads the rows so far and writes them back with its own: hold
+        a lock, or add up :class:`~fssgd.Moments` of each thread and call :meth:`fit_moments` once.
+
         Parameters
         ----------
         X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
             Any number of rows, with the columns of the first batch.
         y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like or Dask collection of shape (n_samples,), default=None
+            A later batch whose weights are all zero is checked, and changes nothing.
 
         Returns
         -------
@@ -279,18 +284,24 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         self._validate_params()
         started = hasattr(self, "coef_")
         data = self._source(X, y, sample_weight, reset=not started)
-        moments = data.moments(getattr(self, "feature_names_in_", None))
+        if started and data.y.shape[1:] != self.coef_.shape[:-1]:
+            raise ValueError(
+                f"y has shape {data.y.shape}, but earlier batches gave coef_ of shape {self.coef_.shape}: "
+                "pass the same outputs in every batch."
+            )
+        try:
+            moments = data.moments(getattr(self, "feature_names_in_", None))
+        except NoWeightError:
+            if not started:
+                raise
+            return self
         if started:
-            if data.single != (self.coef_.ndim == 1) or moments.n_outputs != self.moments_.n_outputs:
-                raise ValueError(
-                    f"y has shape {data.y.shape}, but earlier batches gave coef_ of shape {self.coef_.shape}: "
-                    "pass the same outputs in every batch."
-                )
             moments = self.moments_ + moments
         dtype = np.result_type(data.dtype, self.coef_.dtype) if started else data.dtype
         return self._fit_moments(moments, data.single, dtype)
 
     def _source(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Arrays | Partitions:
+        check_arrays(X, y, sample_weight)
         if is_collection(X):
             partitions = Partitions.of(X, y, sample_weight)
             check_features(self, X, reset=reset)
@@ -302,6 +313,8 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         if name == "auto":
             name = "spectral" if is_decomposable(data) else "numpy"
         backend = get_backend(name) if isinstance(name, str) else name
+        if not isinstance(getattr(backend, "name", None), str):
+            raise TypeError(f"{type(backend).__name__} has no name: set its class attribute name to a str.")
         if self.max_iter == np.inf and not backend.closed_form:
             raise ValueError(
                 f"max_iter=inf needs the closed form, but the backend is {backend.name!r}: use backend='spectral'."
@@ -309,12 +322,12 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         return backend
 
     def _problem(self, survey: Survey, settings: Settings, dtype: Any) -> Problem:
-        eps = float(np.finfo(dtype).eps)
+        eps, tol = float(np.finfo(dtype).eps), None if self.tol is None else as_float64("tol", self.tol)
         return Problem(
             start=survey.start,
             learning_rate=settings.step(survey.curvature),
             max_iter=self.max_iter if self.max_iter == np.inf else int(self.max_iter),
-            threshold=None if self.tol is None else survey.reference.threshold(self.tol, survey.curvature, eps),
+            threshold=None if tol is None else survey.reference.threshold(tol, survey.curvature, eps),
             alpha=settings.alpha,
             fit_intercept=settings.fit_intercept,
             curvature=survey.curvature,
@@ -333,7 +346,10 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
 
     def _start(self, settings: Settings, single: bool, coef_init: Any, intercept_init: Any) -> Start:
         if coef_init is not None or intercept_init is not None:
-            return at_coefficients(coef_init, intercept_init, settings, single=single)
+            with within_float64("coef_init or intercept_init"):
+                coef = None if coef_init is None else np.asarray(coef_init, dtype=np.float64)
+                intercept = None if intercept_init is None else np.asarray(intercept_init, dtype=np.float64)
+            return at_coefficients(coef, intercept, settings, single=single)
         if not (self.warm_start and hasattr(self, "coef_")):
             return at_zero(settings)
         weights = self.scaled_coef_.reshape(-1, self.scaled_coef_.shape[-1]).T
@@ -358,6 +374,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
 
     def _conclude(self, survey: Survey, problem: Problem, solution: Solution, backend: str, single: bool) -> None:
         """Set the fitted attributes, or say why there are none."""
+        solution = checked_solution(solution, problem, backend)
         if solution.status is Status.DIVERGED:
             worst = int(np.argmax(np.abs(survey.steepest)))
             names = [*column_names(getattr(self, "feature_names_in_", None), self.n_features_in_), "intercept"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from numbers import Integral, Rational
 from types import MethodType
 from typing import Any
 
@@ -15,16 +16,16 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fssgd._checks import as_floats, dtypes_read
+from fssgd._checks import as_floats, check_arrays, check_weight, dtypes_read, within_float64
 from fssgd._collections import is_collection
 from fssgd._data import Arrays
 from fssgd._partitions import check_shape, dask_array, example_of, gathered, predict_lazily
 from fssgd._path import GradientPath
 from fssgd._persistence import ARRAYS, read_model, write_model
 from fssgd._saved import why
-from fssgd._settings import Settings
+from fssgd._settings import Settings, as_float64
 from fssgd._summary import Summary, summarise
 
 Array = npt.NDArray[np.float64]
@@ -82,13 +83,15 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
             If X is not finite, or does not have the columns of the fit.
         """
         check_is_fitted(self)
+        check_arrays(X)
         if is_collection(X):
             array = dask_array(X, "X")
             check_shape(array, "X", (2,))
             check_features(self, X, reset=False)
             return predict_lazily(array, self.coef_, self.intercept_)
-        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
-        return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
+        with within_float64("X"):
+            X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
+            return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
 
     def predict_table(self, table: Any) -> Any:
         """Predict where the data is: in the engine behind a table, which adds the column when it is asked for it.
@@ -136,7 +139,10 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return add_predictions(table, features, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_), names)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R^2, the share of the variation of y that the predictions explain.
+        """Return R^2, centred: the share of the variation of y about its mean that the predictions explain.
+
+        It is centred without an intercept, too, where it may well be negative and ``summary().r_squared`` is not
+        centred. Of several outputs it is the mean of the R^2 of each.
 
         Parameters
         ----------
@@ -212,7 +218,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Least squares by gradient descent: the limit of step size 0.5
         rows                           6    degrees of freedom             2
         sigma                   0.153994    residual                       4
-        R-squared               0.998623    penalty                        0
+        R-squared, centred      0.998623    penalty                        0
         <BLANKLINE>
                          coef     std err           t       P>|t|      [0.025      0.975]
         ---------------------------------------------------------------------------------
@@ -293,27 +299,30 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _validate_params(self) -> None:
         """As BaseEstimator's, but for its look at the signature, which would be a tenth of a small fit."""
         values = {name: getattr(self, name) for name in self._parameter_constraints}
+        for name, value in values.items():
+            if isinstance(value, Rational) and not isinstance(value, Integral):  # scikit-learn cannot compare fractions
+                values[name] = as_float64(name, value)
         validate_parameter_constraints(self._parameter_constraints, values, caller_name=type(self).__name__)
 
     def _settings(self) -> Settings:
-        rate = self.learning_rate if self.learning_rate == "auto" else float(self.learning_rate)
-        return Settings(rate, bool(self.standardize), bool(self.fit_intercept), float(self.alpha))
+        return Settings(self.learning_rate, bool(self.standardize), bool(self.fit_intercept), self.alpha)
 
     def _validated(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Arrays:
         """Check all but finiteness, which is read off the sums."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=dtypes_read(X),
-            ensure_all_finite=False,
-            multi_output=True,
-            y_numeric=True,
-            reset=reset,
-        )
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        with within_float64("X, y or sample_weight"):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse="csr",
+                dtype=dtypes_read(X),
+                ensure_all_finite=False,
+                multi_output=True,
+                y_numeric=True,
+                reset=reset,
+            )
+            if sample_weight is not None:
+                sample_weight = check_weight(sample_weight, X, allow_all_zero=not reset)
         return Arrays(X, as_floats(y), sample_weight)
 
     def __getstate__(self) -> dict[str, Any]:

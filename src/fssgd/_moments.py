@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_X_y
+from sklearn.utils.validation import _get_feature_names, check_X_y
 
 from fssgd._blocks import sums_of_rows
-from fssgd._checks import as_floats, canonical, check_resolved, dtypes_read
+from fssgd._checks import as_floats, canonical, check_arrays, check_resolved, check_weight, dtypes_read, within_float64
 from fssgd._collections import is_collection
 from fssgd._moments_file import read_moments, write_moments
 from fssgd._sums import Sums, merge_sums, remove_sums
@@ -97,23 +97,25 @@ class Moments:
         ValueError
             If the shapes disagree, a value is not finite, or no weight is positive.
         """
+        check_arrays(X, y, sample_weight)
         if is_collection(X):
             from fssgd._partitions import Partitions, example_of
 
             data = Partitions.of(X, y, sample_weight)
             return data.moments(_get_feature_names(example_of(X)), accurate=accurate)
         names = _get_feature_names(X)
-        X, y = check_X_y(
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=dtypes_read(X),
-            ensure_all_finite=False,
-            multi_output=True,
-            y_numeric=True,
-        )
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        with within_float64("X, y or sample_weight"):
+            X, y = check_X_y(
+                X,
+                y,
+                accept_sparse="csr",
+                dtype=dtypes_read(X),
+                ensure_all_finite=False,
+                multi_output=True,
+                y_numeric=True,
+            )
+            if sample_weight is not None:
+                sample_weight = check_weight(sample_weight, X)
         return cls.of_rows(X, as_floats(y).reshape(len(y), -1), sample_weight, accurate=accurate, feature_names=names)
 
     @classmethod

@@ -18,10 +18,17 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import _check_sample_weight
 
 from fssgd._blocks import sums_of_rows
-from fssgd._checks import as_floats, assert_values_finite, canonical, check_resolved
+from fssgd._checks import (
+    NoWeightError,
+    as_floats,
+    assert_values_finite,
+    canonical,
+    check_resolved,
+    check_weight,
+    refuse_sparse,
+)
 from fssgd._collections import is_collection, one_thread_each, tree_sum
 from fssgd._columns import Columns, merge_columns
 from fssgd._moments import Moments
@@ -69,6 +76,8 @@ def dask_array(value: Any, name: str, chunks: Any = None) -> Any:
         value = da.from_array(value, chunks=(chunks, *value.shape[1:]))
     elif not isinstance(value, da.Array):
         value = _frame_to_array(value, name)
+    if name != "X":
+        refuse_sparse(value._meta)
     if value.dtype.kind not in "fiub":
         raise ValueError(f"{name} has dtype {value.dtype}: expected numbers, convert it with {name}.astype(float).")
     return value
@@ -229,7 +238,7 @@ class Partitions:
                 f"Found array with 0 sample(s) (shape=(0, {self.shape[1]})): at least one partition must have rows."
             )
         if total.result is None:
-            raise ValueError("Sample weights must contain at least one non-zero number.")
+            raise NoWeightError("Sample weights must contain at least one non-zero number.")
         return total.result
 
     def _check(self, mean: Array, squares: Array, constant: npt.NDArray[np.bool_], names: Any) -> None:
@@ -337,11 +346,10 @@ def _task(
     if n_rows == 0:
         return _Part(0, None)
     X = canonical(sp.csr_array(X, dtype=dtype)) if sp.issparse(X) else np.asarray(X, dtype=dtype)
+    refuse_sparse(y)
     y = as_floats(np.asarray(y).reshape(n_rows, -1))
     if weight is not None:
-        weight = _check_sample_weight(
-            np.asarray(weight), X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=True
-        )
+        weight = check_weight(np.asarray(weight), X, allow_all_zero=True)
         if not weight.all():
             kept = weight > 0
             assert_values_finite(X[~kept], y[~kept])

@@ -26,7 +26,7 @@ from fssgd._filter import Filter, Flags
 from fssgd._moments import Moments
 from fssgd._reference import Reference
 from fssgd._scaling import HUGE, Scaling
-from fssgd._settings import Settings
+from fssgd._settings import Settings, as_float64
 from fssgd._smoother import Smoother
 from fssgd._spectrum import Spectrum, decompose
 from fssgd._starts import Start, at_zero
@@ -506,6 +506,7 @@ class GradientPath:
         """
         if not tol >= 0:
             raise ValueError(f"tol must be a non-negative number, got {tol!r}.")
+        tol = as_float64("tol", tol)
         return self.squared_gradient.first_below(self.reference.threshold(tol, self.spectrum.largest) ** 2)
 
     def squared_errors(self, ks: Array, odd: Flags) -> Array:

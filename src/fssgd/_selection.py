@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from fssgd._checks import check_arrays
 from fssgd._collections import is_collection
 from fssgd._decay import as_steps, over_steps
 from fssgd._error_curve import ErrorCurve
@@ -32,6 +34,7 @@ from fssgd._model import LinearModel
 from fssgd._path import ACCURACY, GradientPath
 from fssgd._scores import GcvScore, MeanError
 from fssgd._search import best_step, first_within
+from fssgd._settings import as_float64
 from fssgd._survey import Survey, survey_moments
 from fssgd.backends import get_backend
 
@@ -64,7 +67,8 @@ class LinearRegressorGDCV(LinearModel):
         - "discrepancy": Morozov's principle, the first k with ``RSS_k / n <= noise^2``.
     cv : int, splitter or iterable, default=None
         Folds, as for :class:`~sklearn.model_selection.GridSearchCV`. If given, the criterion is "cv"; None with
-        ``criterion="cv"`` is five folds.
+        ``criterion="cv"`` is five folds. A generator of folds is good for one fit, and cannot be cloned: a list is
+        for more.
     standardize, fit_intercept, alpha
         As for :class:`LinearRegressorGD`. Folds are standardised on their own training rows.
     one_standard_error : bool, default=False
@@ -202,6 +206,7 @@ class LinearRegressorGDCV(LinearModel):
         _raise_for_params(params, self, "fit")
         self._validate_params()
         criterion = self._settled_criterion()
+        check_arrays(X, y, sample_weight)
         if is_collection(X):
             raise TypeError(
                 "LinearRegressorGDCV chooses from rows in memory, and X is a Dask collection: fit LinearRegressorGD, "
@@ -280,7 +285,7 @@ class LinearRegressorGDCV(LinearModel):
     ) -> list[tuple[Any, Any]]:
         """Training and validation rows of each fold; none if the criterion needs none."""
         if criterion == "holdout":
-            splitter = ShuffleSplit(1, test_size=self.validation_fraction, random_state=self.random_state)
+            splitter = ShuffleSplit(1, test_size=float(self.validation_fraction), random_state=self.random_state)
             return list(splitter.split(X, y))
         if criterion != "cv":
             return []
@@ -290,7 +295,10 @@ class LinearRegressorGDCV(LinearModel):
         splits = check_cv(self.cv).split(X, y, **routed.splitter.split)
         found = [(_indices(train), _indices(test)) for train, test in splits]
         if not found:
-            raise ValueError("cv yields no folds: a generator is used up by one fit, give a list of its folds.")
+            raise ValueError(
+                f"cv={self.cv!r} yields no folds: expected at least one. A generator is used up by one fit: give a new "
+                "one, or a list of its folds."
+            )
         return found
 
     def _lowest_error(self, errors: MeanError) -> tuple[int, float]:
@@ -335,14 +343,14 @@ class LinearRegressorGDCV(LinearModel):
 
     def _noise_level(self, n_outputs: int) -> float:
         assert self.noise is not None
-        return n_outputs * float(np.square(np.float64(self.noise)))
+        return n_outputs * float(np.square(np.float64(as_float64("noise", self.noise))))
 
     def _warn_above_noise(self) -> None:
         level = self._noise_level(self.moments_.n_outputs)
         if self.best_score_ > level * (1.0 + 1e-9):
             warnings.warn(
                 f"The mean squared error is {self.best_score_:.6g} after max_iter={self.n_iter_} steps, still above "
-                f"the {level:.6g} of noise={self.noise:g}: raise max_iter, learning_rate or noise.",
+                f"the {level:.6g} of noise={float(self.noise or 0):g}: raise max_iter, learning_rate or noise.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -408,10 +416,12 @@ class LinearRegressorGDCV(LinearModel):
         -------
         sklearn.utils.metadata_routing.MetadataRouter
         """
+        # folds given one by one ask for nothing, and a generator of them would be used up by a look
+        splitter = check_cv([] if isinstance(self.cv, Iterable) and not hasattr(self.cv, "split") else self.cv)
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)
-            .add(splitter=check_cv(self.cv), method_mapping=MethodMapping().add(caller="fit", callee="split"))
+            .add(splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         )
 
 

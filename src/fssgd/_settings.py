@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+
+TINIEST, LARGEST = float(np.finfo(np.float64).smallest_subnormal), float(np.finfo(np.float64).max)
 
 
 def rounding_of_limit(n_parameters: int) -> float:
     """Return how far eta L may be from 2, by the rounding of L, and still be at the limit of stability."""
     return 8.0 * n_parameters * float(np.finfo(np.float64).eps)
+
+
+def as_float64(name: str, value: Any) -> float:
+    """Return a real number as a float; raise a ValueError if float64 has no room for it, or rounds it to 0."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if math.isinf(number) or (number == 0.0 and value != 0):
+        raise ValueError(
+            f"{name}, given as {type(value).__name__}, is {'above' if number else 'below'} what float64 holds: "
+            f"expected a number between {TINIEST:.0e} and {LARGEST:.1e}."
+        )
+    return number
 
 
 @dataclass(frozen=True)
@@ -30,9 +47,12 @@ class Settings:
             raise ValueError(f"learning_rate must be a positive number or 'auto', got {self.learning_rate!r}.")
         if not (isinstance(alpha, Real) and 0 <= alpha < np.inf):
             raise ValueError(f"alpha must be a non-negative number, got {self.alpha!r}.")
+        if rate != "auto":
+            object.__setattr__(self, "learning_rate", as_float64("learning_rate", rate))
+        object.__setattr__(self, "alpha", as_float64("alpha", alpha))
 
     def step(self, largest: float) -> float:
         """Return the step: as given, or 1 / L, or 1 where F is constant."""
         if self.learning_rate != "auto":
-            return float(self.learning_rate)
+            return self.learning_rate
         return 1.0 / largest if largest > 0 else 1.0

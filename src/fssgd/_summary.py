@@ -47,7 +47,8 @@ class Summary:
     sigma : float or ndarray of shape (n_outputs,)
         Standard deviation of the noise, ``sqrt(RSS_k / (n - df(k)))``, for a row of mean weight.
     r_squared : float or ndarray of shape (n_outputs,)
-        Share of the squared deviations of y (from 0, without an intercept) that is explained.
+        Share of the squared deviations of y that is explained: from its mean (centred) with an intercept, from 0
+        (uncentred) without one. ``score`` is centred in either case.
     degrees_of_freedom, residual_degrees_of_freedom : float
         df(k), the trace of the hat matrix, and n - df(k).
     n_samples : int
@@ -56,6 +57,8 @@ class Summary:
         k.
     learning_rate, alpha : float
         The step, and the penalty.
+    fit_intercept : bool
+        Whether there is an intercept, and ``r_squared`` is centred.
     spread : ndarray of shape (n_parameters, n)
         G, with ``sigma^2 G G'`` the covariance of the coefficients of an output.
 
@@ -87,6 +90,7 @@ class Summary:
     n_iter: int | float
     learning_rate: float
     alpha: float
+    fit_intercept: bool
     spread: Array
 
     @property
@@ -147,7 +151,10 @@ class Summary:
         facts = [
             [("rows", self.n_samples), ("degrees of freedom", self.degrees_of_freedom)],
             [("sigma", np.asarray(self.sigma)[output]), ("residual", self.residual_degrees_of_freedom)],
-            [("R-squared", np.asarray(self.r_squared)[output]), ("penalty", self.alpha)],
+            [
+                (f"R-squared, {'centred' if self.fit_intercept else 'uncentred'}", np.asarray(self.r_squared)[output]),
+                ("penalty", self.alpha),
+            ],
         ]
         width = max(len(name) for name in self.names)
         head = " " * width + "".join(f"{text:>12}" for text in [*COLUMNS.values()][:4] + ends)
@@ -242,6 +249,7 @@ def summarise(
         n_iter=k,
         learning_rate=path.learning_rate,
         alpha=path.settings.alpha,
+        fit_intercept=fit_intercept,
         spread=spread,
     )
 

@@ -13,6 +13,7 @@ import typer
 
 from fssgd._display._common import COLOURS
 from fssgd.backends import available_backends, get_backend
+from fssgd.cli._console import working
 from fssgd.cli._demo_figures import new_figure
 from fssgd.cli._machine import describe_machine, machine_line
 from fssgd.cli._question import SCRIPT
@@ -80,7 +81,8 @@ def bench(
         for line in [*(_crossover_line(found, rows[-1]) for found in overtaken), machine_line(machine)]:
             console.print(line, markup=False)
     if folder is not None:
-        _draw(rows, series, costs, folder / "bench.png")
+        with working("Drawing"):
+            _draw(rows, series, costs, folder / "bench.png")
         write_json(folder / "bench.json", document)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import signal
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from scipy.linalg import LinAlgWarning
 
 from fssgd.cli._signals import Ended, ended_by_signals
 
+OPERATIONS, SPEED = 9.0, 2e10  # of a symmetric eigendecomposition, times n^3, and how many a second
 FLAGS = {"standardize=True": "standardising", "fit_intercept=True": "an intercept", "accurate=True": "--accurate"}
 VALUES = {"float('inf')": "inf", "None": "none"}
 SETTING = re.compile(
@@ -57,6 +59,32 @@ def _telling() -> Iterator[None]:
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
             _say(f"Error: {_told(error)}")
             raise typer.Exit(1) from None
+
+
+@contextmanager
+def working(what: str, *, shown: bool = True) -> Iterator[Callable[[str], None]]:
+    """Say on stderr what goes on while it does, where that is a terminal; what is yielded says something else.
+
+    A spinner shows that the command is alive, and leaves nothing behind. It is not for a time in which a bar is drawn.
+    """
+    if not (shown and sys.stderr.isatty()):
+        yield lambda what: None
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status(Text(f"{what} ...")) as status:
+        yield lambda what: status.update(Text(f"{what} ..."))
+
+
+def announce_decomposition(n_features: int) -> None:
+    """Say beforehand, where stderr is a terminal, that a decomposition will take minutes."""
+    seconds = OPERATIONS * n_features**3 / SPEED
+    if seconds > 60.0 and sys.stderr.isatty():
+        _say(
+            f"Decomposing the second moments of {n_features:,} features takes about {seconds / 60:,.0f} minutes on a "
+            "few cores: fewer --features are faster."
+        )
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

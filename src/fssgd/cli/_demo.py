@@ -12,6 +12,7 @@ import typer
 
 from fssgd._path import GradientPath
 from fssgd.backends import available_backends, get_backend
+from fssgd.cli._console import working
 from fssgd.cli._demo_figures import draw_descents, draw_losses, draw_times
 from fssgd.cli._machine import describe_machine, machine_line
 from fssgd.cli._question import SCRIPT, question_data
@@ -69,12 +70,13 @@ def demo(
         console.print(line, markup=False)
     if folder is not None:
         times = {run["backend"]: run["seconds_per_step"] for run in reports[0]["runs"]}
-        figures = {
-            "loss_curves": draw_losses(paths, folder / LOSSES),
-            "descent": draw_descents(paths, folder / DESCENTS),
-            "seconds_per_step": times,
-        }
-        draw_times(times, folder / TIMES)
+        with working("Drawing"):
+            figures = {
+                "loss_curves": draw_losses(paths, folder / LOSSES),
+                "descent": draw_descents(paths, folder / DESCENTS),
+                "seconds_per_step": times,
+            }
+            draw_times(times, folder / TIMES)
         document = {"machine": machine, "quick": quick, "missing": missing, "experiments": reports, "figures": figures}
         write_json(folder / "demo.json", document)
         console.print(f"Pictures and demo.json are in {folder}", markup=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import typer
 
 import fssgd
-from fssgd.cli._console import in_options, reporting
+from fssgd.cli._console import announce_decomposition, in_options, reporting, working
 from fssgd.cli._data import read_moments, sources
 from fssgd.cli._options import (
     Accurate,
@@ -49,5 +50,8 @@ def diagnose(
     """
     check_outputs([], data)
     moments = read_moments(sources(data), TableSpec.of(target, features or None, weight, accurate, on_missing))
-    found = fssgd.diagnose(moments, learning_rate=learning_rate, tol=tol, fit_intercept=not no_intercept, alpha=alpha)
+    announce_decomposition(moments.n_features)
+    settings: dict[str, Any] = {"fit_intercept": not no_intercept, "alpha": alpha}
+    with working(f"Diagnosing {moments.n_features:,} features"):
+        found = fssgd.diagnose(moments, learning_rate=learning_rate, tol=tol, **settings)
     typer.echo(json.dumps(found.to_dict(), indent=1) if as_json else in_options(str(found)))

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from fssgd import LinearRegressorGD, Moments
-from fssgd.cli._console import aligned, reporting
+from fssgd.cli._console import aligned, announce_decomposition, reporting, working
 from fssgd.cli._data import read_moments, sources
 from fssgd.cli._options import (
     Accurate,
@@ -72,7 +72,9 @@ def fit(
     table, spec = sources(data), TableSpec.of(target, features or None, weight, accurate, on_missing)
     if backend in ("auto", "spectral"):
         moments = read_moments(table, spec, checkpoint, checkpoint_every)
-        model.fit_moments(moments)
+        announce_decomposition(moments.n_features)
+        with working(f"Fitting {moments.n_features:,} features"):
+            model.fit_moments(moments)
     elif checkpoint is None:
         moments = _fit_rows(model, table, spec)
     else:
@@ -87,13 +89,14 @@ def _fit_rows(model: LinearRegressorGD, table: Any, spec: TableSpec) -> Moments:
     """Fit with a backend that steps over rows, which it needs in memory."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's own log would drown what is said here
     rows = load_rows(table, spec)
-    model.fit(rows.X, rows.y, rows.weight)
+    with working(f"Descending over {len(rows.y):,} rows, backend {model.backend}"):
+        model.fit(rows.X, rows.y, rows.weight)
     return rows.moments
 
 
 def _summary(model: LinearRegressorGD, moments: Moments, target: list[str]) -> dict[str, Any]:
     coefficients = model.coef_.reshape(len(target), -1)
-    variance = float(moments.variance_y.sum())
+    variance, level = float(moments.variance_y.sum()), float(moments.mean_y @ moments.mean_y)
     error = model.loss_ - model.alpha * float(np.vdot(model.scaled_coef_, model.scaled_coef_))
     return {
         "target": target,
@@ -103,7 +106,8 @@ def _summary(model: LinearRegressorGD, moments: Moments, target: list[str]) -> d
         },
         "intercept": dict(zip(target, np.atleast_1d(model.intercept_).tolist(), strict=True)),
         "loss": float(model.loss_),
-        "r2": 1.0 - max(error, 0.0) / variance if variance > 0 else None,
+        "r2": _share(error, variance),
+        **({} if model.fit_intercept else {"r2_uncentred": _share(error, variance + level)}),
         "n_iter": "inf" if model.n_iter_ == np.inf else int(model.n_iter_),
         "converged": bool(model.converged_),
         "learning_rate": float(model.learning_rate_),
@@ -112,18 +116,27 @@ def _summary(model: LinearRegressorGD, moments: Moments, target: list[str]) -> d
     }
 
 
+def _share(error: float, total: float) -> float | None:
+    """Share of the total that is explained."""
+    return 1.0 - max(error, 0.0) / total if total > 0 else None
+
+
 def _report(found: dict[str, Any], save: Path | None) -> str:
     targets, names = found["target"], list(found["coefficients"][found["target"][0]])
     rows = [["", *targets]]
     rows += [[name, *(f"{found['coefficients'][one][name]:.8g}" for one in targets)] for name in names]
     rows += [["(intercept)", *(f"{found['intercept'][one]:.8g}" for one in targets)]]
-    fit = "undefined: the target is constant" if found["r2"] is None else f"{found['r2']:.6g}"
+    shares = [
+        f"R2        {f'undefined: the target is {one}' if found[key] is None else f'{found[key]:.6g}, {kind}'}"
+        for key, kind, one in (("r2", "centred", "constant"), ("r2_uncentred", "uncentred", "0"))
+        if key in found
+    ]
     steps = found["n_iter"] if found["n_iter"] == "inf" else f"{found['n_iter']:,}"
     lines = [
         aligned(rows),
         "",
         f"Loss      {found['loss']:.6g}",
-        f"R2        {fit}",
+        *shares,
         f"Steps     {steps} of {found['learning_rate']:.6g}{', converged' if found['converged'] else ''}",
         f"Backend   {found['backend']}",
         f"Rows      {found['n_samples']:,}",

@@ -11,7 +11,7 @@ import typer
 
 from fssgd import LinearRegressorGD
 from fssgd._atomic import write_atomically
-from fssgd.cli._console import reporting
+from fssgd.cli._console import reporting, working
 from fssgd.cli._data import sources
 from fssgd.cli._options import Data
 from fssgd.cli._outputs import check_outputs
@@ -69,8 +69,11 @@ def _write(handle: IO[bytes], model: LinearRegressorGD, names: list[str], table:
     else:
         handle.write((",".join(outputs) + "\n").encode())
         writer = csv.CSVWriter(handle, schema, write_options=csv.WriteOptions(include_header=False))
-    with writer:
+    rows = 0
+    with working("Predicting", shown=not handle.isatty()) as say, writer:  # predictions on a terminal are news enough
         for arrays, _, _ in source.batches:
+            rows += len(arrays[0])
+            say(f"Predicting, {rows:,} rows so far")
             bad += [int(np.count_nonzero(~np.isfinite(column))) for column in arrays]
             if not bad.any() and len(arrays[0]):
                 predicted = model.predict(np.column_stack(arrays)).reshape(len(arrays[0]), -1).astype(np.float64)

@@ -14,6 +14,7 @@ import numpy as np
 from fssgd._estimator import LinearRegressorGD
 from fssgd._problem import Monitor, Problem, Solution
 from fssgd.backends import Backend, get_backend
+from fssgd.cli._console import working
 from fssgd.cli._question import STEPS_A_REPORT, Array, question_loop
 
 MOST_REPORTS = 100
@@ -82,7 +83,8 @@ def time_descent(name: str, descend: Descend, n_steps: int, *, budget: float, at
     -------
     Timing
     """
-    startup, _ = _run(descend, n_steps, lambda k: True)  # up to the first report, so that all is compiled
+    with working(f"Starting {name}"):
+        startup, _ = _run(descend, n_steps, lambda k: True)  # up to the first report, so that all is compiled
     with progress(name, n_steps) as show:
         deadline = time.perf_counter() + budget
 
@@ -92,9 +94,10 @@ def time_descent(name: str, descend: Descend, n_steps: int, *, budget: float, at
 
         seconds, found = _run(descend, n_steps, report)
     runs = [seconds]
-    while sum(runs) < at_least or (len(runs) == 1 and seconds < AGAIN):
-        seconds, found = _run(descend, found.n_iter, lambda k: False)
-        runs.append(seconds)
+    with working(f"Timing {name} again"):
+        while sum(runs) < at_least or (len(runs) == 1 and seconds < AGAIN):
+            seconds, found = _run(descend, found.n_iter, lambda k: False)
+            runs.append(seconds)
     return Timing(found, min(runs), startup)
 
 

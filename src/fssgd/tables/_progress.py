@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
+from contextlib import suppress
 from typing import Any
 
 DELAY = 2.0
@@ -21,38 +22,44 @@ class ProgressBar:
     """
 
     def __init__(self, show: bool | None, total: int | None = None) -> None:
-        self._show, self._total, self._bar = show, total, None
-        self._start = time.monotonic() + (DELAY if show is None else 0.0)
+        self._total, self._rows, self._bar = total, 0, None
+        self._timer: threading.Timer | None = None
         if show:
-            self._open(0)
-        elif show is None and not sys.stderr.isatty():
-            self._show = False
+            self._open()
+        elif show is None and sys.stderr.isatty():
+            # by the clock, and not by the rows: the first of them may be long in coming
+            self._timer = threading.Timer(DELAY, self._open_if_there)
+            self._timer.daemon = True
+            self._timer.start()
 
     def update(self, rows: int) -> None:
         """Tell how many rows have been read; costs next to nothing where nothing is drawn."""
-        if self._show is False or (self._bar is None and time.monotonic() < self._start):
-            return
-        if self._bar is None:
-            self._open(rows)
+        self._rows = rows
         if self._bar is not None:
             self._bar.update(self._task, completed=rows)
 
     def close(self) -> None:
         """Stop drawing."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()  # it may be opening the bar just now
+            self._timer = None
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
-    def _open(self, rows: int) -> None:
+    def _open_if_there(self) -> None:
+        with suppress(ImportError):
+            self._open()
+
+    def _open(self) -> None:
         try:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
         except ImportError as error:
-            if self._show:
-                raise ImportError("progress=True needs rich: pip install rich.") from error
-            self._show = False
-            return
+            raise ImportError("progress=True needs rich: pip install rich.") from error
         parts = TextColumn("Rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         bar: Any = Progress(*parts, console=Console(stderr=True))
-        self._task, self._bar = bar.add_task("", total=self._total, completed=rows), bar
+        self._task = bar.add_task("", total=self._total, completed=self._rows)
         bar.start()
+        self._bar = bar
