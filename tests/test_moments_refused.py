@@ -68,6 +68,24 @@ def test_weights(take, weight, message):
         take(X, Y, weight)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_weights_that_add_up_to_more_than_float64_holds(take, form):
+    with pytest.raises(
+        ValueError, match=r"sample weights overflow float64: the weights sum to inf, and only their ratios"
+    ):
+        take(form(X), Y, np.full(8, 1e308))
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-320])
+def test_weights_that_take_squares_out_of_range(size):
+    """They are refused as weights: the columns are as they should be."""
+    unit = 1e10 if size > 1 else 1.0
+    with pytest.raises(
+        ValueError, match=r"sample weights, (over|under)flow float64: the weights sum to .*divide them all"
+    ):
+        Moments.from_arrays(X * unit, Y, np.full(8, size))
+
+
 def test_shapes(take):
     with pytest.raises(ValueError, match=r"Found input variables with inconsistent numbers of samples: \[8, 7\]"):
         take(X, Y[:7])

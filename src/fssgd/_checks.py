@@ -80,7 +80,18 @@ def check_weight(sample_weight: Any, X: Any, *, allow_all_zero: bool = False) ->
     )
     if isinstance(sample_weight, Number):  # of which scikit-learn does not ask that it be finite
         assert_all_finite(weight[:1], input_name="sample_weight")
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if total == np.inf:
+        raise ValueError(f"The sample weights overflow float64: {_sum_of_weights(total)}")
     return weight
+
+
+def _sum_of_weights(total: float) -> str:
+    return (
+        f"the weights sum to {total:.0e}, and only their ratios matter, so divide them all by one number that "
+        "brings them near 1."
+    )
 
 
 def refuse_sparse(y: Any) -> None:
@@ -108,7 +119,9 @@ def as_floats(y: npt.NDArray[Any]) -> npt.NDArray[np.floating[Any]]:
     return y if y.dtype in (np.float64, np.float32) else y.astype(np.float64)
 
 
-def check_resolved(mean: Array, squares: Array, constant: npt.NDArray[np.bool_], X: Any, y: Any, names: Any) -> None:
+def check_resolved(
+    mean: Array, squares: Array, constant: npt.NDArray[np.bool_], X: Any, y: Any, names: Any, weight: float = 1.0
+) -> None:
     """Raise if a value was NaN or infinite, or if squares left the range of float64.
 
     Parameters
@@ -117,6 +130,8 @@ def check_resolved(mean: Array, squares: Array, constant: npt.NDArray[np.bool_],
         Of the columns of X and then of y: squares are sums or means of squared deviations.
     X, y : the data, looked at again for the message only
     names : array-like of shape (n_features,) or None
+    weight : float, default=1.0
+        Sum of the weights, which may be what is to blame.
     """
     if not math.isfinite(squares.sum() + mean.sum()):
         assert_values_finite(X, y)
@@ -126,6 +141,8 @@ def check_resolved(mean: Array, squares: Array, constant: npt.NDArray[np.bool_],
         unresolved &= ~constant
         if not unresolved.any():
             return
+    if not 1e-100 < weight < 1e100:
+        raise ValueError(f"The squared deviations, times the sample weights, {what} float64: {_sum_of_weights(weight)}")
     labels = column_names(names, X.shape[1])
     labels += [f"y{j}" for j in range(y.shape[1])]
     columns = ", ".join(str(labels[j]) for j in np.flatnonzero(unresolved)[:5])

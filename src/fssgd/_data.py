@@ -103,7 +103,7 @@ class Arrays:
             assert_values_finite(self.X[self.weight == 0], self.y[self.weight == 0])
         X = canonical(X)
         columns = Columns.of(X, y, weight)
-        check_resolved(columns.mean, columns.variance, columns.constant, X, y, names)
+        check_resolved(columns.mean, columns.variance, columns.constant, X, y, names, columns.weight)
         return columns
 
     def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> Rows:

@@ -138,7 +138,7 @@ class Moments:
         """
         X = canonical(X)
         sums = sums_of_rows(X, y, weight, accurate=accurate)
-        check_resolved(sums.mean, sums.squares, sums.constant, X, y, feature_names)
+        check_resolved(sums.mean, sums.squares, sums.constant, X, y, feature_names, sums.weight)
         return cls(sums, y.shape[1], feature_names)
 
     @classmethod

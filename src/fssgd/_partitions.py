@@ -198,12 +198,12 @@ class Partitions:
 
     def moments(self, names: Any = None, *, accurate: bool = False) -> Moments:
         sums = self._total(partial(_sums, accurate=accurate), merge_sums)
-        self._check(sums.mean, sums.squares, sums.constant, names)
+        self._check(sums.mean, sums.squares, sums.constant, names, sums.weight)
         return Moments(sums, len(sums.mean) - self.shape[1], names)
 
     def columns(self, names: Any = None) -> Columns:
         columns: Columns = self._total(_columns, merge_columns)
-        self._check(columns.mean, columns.variance, columns.constant, names)
+        self._check(columns.mean, columns.variance, columns.constant, names, columns.weight)
         return columns
 
     def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> PartitionedRows:
@@ -241,10 +241,11 @@ class Partitions:
             raise NoWeightError("Sample weights must contain at least one non-zero number.")
         return total.result
 
-    def _check(self, mean: Array, squares: Array, constant: npt.NDArray[np.bool_], names: Any) -> None:
+    def _check(self, mean: Array, squares: Array, constant: npt.NDArray[np.bool_], names: Any, weight: float) -> None:
         """Raise for what only shows in the total: the values themselves were checked where they are."""
         n_features = self.shape[1]
-        check_resolved(mean, squares, constant, np.empty((0, n_features)), np.empty((0, len(mean) - n_features)), names)
+        outputs = np.empty((0, len(mean) - n_features))
+        check_resolved(mean, squares, constant, np.empty((0, n_features)), outputs, names, weight)
 
 
 class _Part(NamedTuple):

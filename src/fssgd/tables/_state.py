@@ -93,7 +93,9 @@ def moments_of_state(state: PassState, spec: TableSpec, faulty: str, where: str)
             raise ValueError(f"All {state.rows} rows of {where} have a missing value (null or NaN).")
         raise ValueError(f"All weights in {where} are zero: at least one row must have a positive weight.")
     sums, names = state.sums, [*features, *spec.target]
-    check_resolved(sums.mean, sums.squares, sums.constant, np.empty((0, len(names))), np.empty((0, 0)), names)
+    check_resolved(
+        sums.mean, sums.squares, sums.constant, np.empty((0, len(names))), np.empty((0, 0)), names, sums.weight
+    )
     if state.dropped:
         warn_user(
             f"Dropped {state.dropped} of {state.rows} rows of {where} for missing values (null or NaN) in "
