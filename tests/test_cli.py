@@ -276,7 +276,7 @@ class TestFit:
         [
             (("none.csv", "-t", "y"), "There is no file or folder none.csv"),
             (("homes.csv", "-", "-t", "y"), "Standard input (-) cannot be read together with files"),
-            (("-", "-t", "y"), "standard input could not be read: Empty CSV file"),
+            (("-", "-t", "y"), "standard input could not be read: it is empty"),
             (("homes.csv", "-t", "price", "--backend", "fast"), "There is no backend 'fast'"),
             (("homes.csv", "-t", "price", "--alpha", "-1"), "The 'alpha' parameter"),
             (("homes.csv", "-t", "price", "-f", "price"), "'price' is named 2 times"),

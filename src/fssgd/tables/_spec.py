@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections import Counter
@@ -12,14 +13,21 @@ from typing import Any, NamedTuple
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
 LISTED = 20
+INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")  # of pandas and Dask, in Parquet
 
 
 class Column(NamedTuple):
-    """A column that a table has: its name, its type in the table's own words, and whether that is numeric."""
+    """A column that a table has: its name, its type in the table's own words, and whether that is numeric.
+
+    ``is_index`` says that it was written as the index of the rows, which is no feature unless it is named; ``empty``
+    that nothing is known of it but missing values, so that other files say what it is.
+    """
 
     name: str
     type: str
     numeric: bool
+    is_index: bool = False
+    empty: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,18 +110,44 @@ class TableSpec:
         ValueError
             If a column is missing, there twice or not numeric, or if nothing is left to be a feature.
         """
-        columns = list(columns)
-        odd = [column.name for column in columns if not isinstance(column.name, str)]
-        if odd:
-            raise ValueError(
-                f"The column names of {where} must be strings, found {odd[0]!r} of type {type(odd[0]).__name__}: "
-                "rename the columns."
-            )
-        self.check(columns, where)
+        return self.choose_from([list(columns)], [where], where)
+
+    def choose_from(self, tables: Sequence[Sequence[Column]], places: Sequence[str], where: str) -> TableSpec:
+        """Do as :meth:`choose` for the columns of several files: in whatever order, all have a say.
+
+        Parameters
+        ----------
+        tables : sequence of sequence of Column
+            What each of them has.
+        places : sequence of str
+            What to call each in messages.
+        where : str
+            What to call all of them.
+
+        Returns
+        -------
+        TableSpec
+        """
+        for columns, place in zip(tables, places, strict=True):
+            odd = [column.name for column in columns if not isinstance(column.name, str)]
+            if odd:
+                raise ValueError(
+                    f"The column names of {place} must be strings, found {odd[0]!r} of type {type(odd[0]).__name__}: "
+                    "rename the columns."
+                )
+            self.check(columns, place)
         if self.features is not None:
             return self
-        spec = replace(self, features=self._default_features(columns, where))
-        spec.check(columns, where)
+        spec = replace(self, features=self._default_features(_merged(tables), where))
+        every = set(spec.features or ())
+        for columns, place in zip(tables, places, strict=True):
+            absent = sorted(every - {column.name for column in columns})
+            if absent:
+                raise ValueError(
+                    f"{capital(place)} has no column {listed(absent)}, which others of {where} have: name the features "
+                    "that all of them have."
+                )
+            spec.check(columns, place)
         return spec
 
     def check(self, columns: Iterable[Column], where: str) -> None:
@@ -135,7 +169,7 @@ class TableSpec:
             if counts[name] > 1:
                 raise ValueError(f"{capital(where)} has {counts[name]} columns named {name!r}: rename all but one.")
         for name in self.columns:
-            if not kinds[name].numeric:
+            if not (kinds[name].numeric or kinds[name].empty):
                 advice = "leave it out of features" if name in (self.features or ()) else "name another column"
                 raise ValueError(
                     f"Column {name!r} of {where} is not numeric, it is of type {kinds[name].type}: convert it to "
@@ -144,17 +178,41 @@ class TableSpec:
 
     def _default_features(self, columns: Sequence[Column], where: str) -> tuple[str, ...]:
         others = [column for column in columns if column.name not in (*self.target, self.weight)]
-        out = [column for column in others if not column.numeric]
-        features = tuple(column.name for column in others if column.numeric)
+        indices = {column.name for column in others if column.is_index or INDEX.fullmatch(column.name)}
+        # the index of a table that was written as CSV, and what pandas calls it when it reads that
+        nameless = {column.name for column in others if column.name == ""}
+        nameless |= {column.name for column in columns[:1] if column in others and column.name == "Unnamed: 0"}
+        out = [column for column in others if not column.numeric and column.name not in indices | nameless]
+        features = tuple(column.name for column in others if column.numeric and column.name not in indices | nameless)
         if not features:
             left = f" not numeric: {listed(column.name for column in out)}" if out else " there are no others"
+            left += f", and an index: {listed(sorted(indices | nameless))}" if indices | nameless else ""
             raise ValueError(f"{capital(where)} has no feature beside {listed(self.columns)}:{left}.")
+        if nameless:
+            warn_user(
+                f"The nameless column {listed(sorted(nameless))} of {where} was left out of the features, as the index "
+                "of a table that was written as CSV. Name the features to be rid of this warning."
+            )
         if out:
             warn_user(
                 f"Columns of {where} that are not numeric were left out of the features: "
                 f"{listed(column.name for column in out)}. Name the features to be rid of this warning."
             )
         return features
+
+
+def _merged(tables: Sequence[Sequence[Column]]) -> list[Column]:
+    """Return each column once, numeric if it is in all tables that know a value of it."""
+    found: dict[str, list[Column]] = {}
+    for column in (column for columns in tables for column in columns):
+        found.setdefault(column.name, []).append(column)
+    return [
+        several[0]._replace(
+            numeric=all(one.numeric for one in ([one for one in several if not one.empty] or several)),
+            is_index=any(one.is_index for one in several),
+        )
+        for several in found.values()
+    ]
 
 
 def warn_user(message: str) -> None:

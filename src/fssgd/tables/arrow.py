@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -60,20 +61,31 @@ def read_arrow(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
     return rows.moments()
 
 
-def columns_of(fields: Any, spec: TableSpec) -> list[Column]:
+def columns_of(schema: Any, spec: TableSpec) -> list[Column]:
     """Describe the fields of a schema; one without any value is numeric if it is asked for, or if all are like that."""
     import pyarrow.types as types
 
-    empty = all(types.is_null(one.type) for one in fields)
+    empty, indices = all(types.is_null(one.type) for one in schema), _indices_of(schema)
     return [
         Column(
             one.name,
             str(one.type),
             any(test(one.type) for test in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
             or (types.is_null(one.type) and (empty or one.name in spec.columns)),
+            one.name in indices,
+            types.is_null(one.type),
         )
-        for one in fields
+        for one in schema
     ]
+
+
+def _indices_of(schema: Any) -> list[Any]:
+    """Return what the metadata say that pandas, Dask and others wrote as the index of the rows."""
+    try:
+        found = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
+    except (KeyError, TypeError, ValueError):
+        return []
+    return list(found) if isinstance(found, list) else []
 
 
 def scan_options(spec: TableSpec, file_format: Any = None) -> dict[str, Any]:

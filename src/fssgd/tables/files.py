@@ -1,42 +1,46 @@
-"""Parquet and CSV files: a path, a glob, a folder or a list of them, with checkpoints."""
+"""Parquet and CSV files: a path, a glob, a folder or a list of them, with checkpoints; or a stream of CSV."""
 
 from __future__ import annotations
 
-import glob
-import os
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from fssgd._moments import Moments
 from fssgd.tables._checkpoint import Checkpoint
 from fssgd.tables._pass import TablePass
-from fssgd.tables._spec import TableSpec
+from fssgd.tables._paths import FORMATS, find_files, format_of, hive_keys
+from fssgd.tables._spec import Column, TableSpec
 from fssgd.tables.arrow import arrays_of, columns_of, import_pyarrow, scan_options
+from fssgd.tables.csv_files import CsvSource
+from fssgd.tables.parquet_files import ParquetSource
 
-FORMATS = {"parquet": (".parquet", ".pq", ".parq"), "csv": (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")}
+__all__ = ["FORMATS", "OpenFiles", "find_files", "open_files", "read_files"]
 
 
 @dataclass(frozen=True)
 class OpenFiles:
-    """Files whose columns are known to be there; ``schemas`` are the types to read those of each file as."""
+    """Files whose columns are known to be there.
+
+    ``schemas`` are the types to read those of each file as, ``keys`` what its folders say of all of its rows.
+    """
 
     paths: list[str]
     files: list[Any]
+    keys: list[dict[str, Any]]
     schemas: list[Any]
     spec: TableSpec
-    kind: str
 
     @property
     def where(self) -> str:
         """What to call them in messages."""
-        first, last = self.paths[0], self.paths[-1]
-        return first if first == last else f"the {len(self.paths)} files {first} to {last}"
+        return _where(self.paths)
 
     def batches(self, start: int = 0, skip: int = 0) -> Iterator[tuple[list[npt.NDArray[Any]], str, int]]:
         """Yield columns, path and number from file ``start`` on, less its first ``skip`` rows.
@@ -51,24 +55,44 @@ class OpenFiles:
                 yield batch
 
     def _batches(self, start: int, skip: int) -> Iterator[tuple[list[npt.NDArray[Any]], str, int]]:
+        import pyarrow as pa
+
+        size = scan_options(self.spec)["batch_size"]
         for index in range(start, len(self.files)):
+            file, schema, keys = self.files[index], self.schemas[index], self.keys[index]
+            inside = pa.schema([one for one in schema if one.name not in keys])
+            places, rows = {name: j for j, name in enumerate(inside.names)}, skip if index == start else 0
             with naming(self.paths[index]):
-                rows = skip if index == start else 0
-                for batch in _batches(self.files[index], self.schemas[index], self.spec, rows):
-                    yield arrays_of(batch), self.paths[index], index
+                batches = file.batches(inside, rows) if _is_csv(file) else file.batches(inside, size, rows)
+                for batch in batches:
+                    arrays = arrays_of(batch.select(inside.names))
+                    columns = [
+                        arrays[places[name]] if name in places else np.full(len(batch), _as_number(keys[name]))
+                        for name in schema.names
+                    ]
+                    yield columns, self.paths[index], index
 
 
 def open_files(table: Any, spec: TableSpec) -> OpenFiles:
-    """Find the files meant, choose the columns and check them in every file; see :func:`find_files`."""
-    pa = import_pyarrow()
-    paths, root = find_files(table)
-    kind = _format_of(paths)
-    reading = pa.dataset.CsvFileFormat() if kind == "csv" else pa.dataset.ParquetFileFormat()
-    with naming(paths[0]):
-        partitioning = {} if root is None else {"partitioning": "hive", "partition_base_dir": root}
-        files = list(pa.dataset.dataset(paths, format=reading, **partitioning).get_fragments())
-    spec, schemas = _read_as(files, spec, kind)
-    return OpenFiles(paths, files, schemas, spec, kind)
+    """Find the files meant, choose the columns and check them in every file; see :func:`find_files`.
+
+    A binary file object is a stream of CSV, which is read once, from where it stands.
+    """
+    import_pyarrow()
+    if hasattr(table, "read"):
+        stdin = sys.stdin is not None and table is sys.stdin.buffer
+        paths, root = ["standard input" if stdin else "the stream"], None
+        files: list[Any] = [CsvSource(paths[0], table)]
+    else:
+        paths, root = find_files(table)
+        files = [CsvSource(path) if format_of(paths) == "csv" else ParquetSource(path) for path in paths]
+    keys, described = hive_keys(paths, root), []
+    for file, values in zip(files, keys, strict=True):
+        with naming(file.path):
+            file.look(spec)
+        described.append(_described(file, values, spec))
+    spec = spec.choose_from(described, paths, _where(paths))
+    return OpenFiles(paths, files, keys, [_schema(*one, spec) for one in zip(files, keys, strict=True)], spec)
 
 
 def read_files(
@@ -81,7 +105,8 @@ def read_files(
         types = [one.to_string(show_schema_metadata=False) for one in source.schemas]
         saved = Checkpoint(checkpoint, checkpoint_every, source.paths, source.spec, types)
         state, complete = saved.load()
-    total = None if source.kind == "csv" else sum(file.count_rows() for file in source.files)
+    counts = [file.rows for file in source.files]
+    total = None if None in counts else sum(counts)
     with TablePass(source.spec, source.where, progress, total, state, saved.after_block if saved else None) as rows:
         start = len(source.files) if complete else state.file if state else 0
         for arrays, path, index in source.batches(start, state.row if state else 0):
@@ -92,112 +117,43 @@ def read_files(
     return moments
 
 
-def find_files(table: Any) -> tuple[list[str], str | None]:
-    """Return the files meant, in the order they are read, and the folder if that is what was given.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a path does not exist.
-    ValueError
-        If a pattern or a folder holds no files, or a file is listed twice.
-    """
-    if isinstance(table, (list, tuple)):
-        paths = [path for item in table for path in find_files(item)[0]]
-        twice = {path for path in paths if paths.count(path) > 1} if len(set(paths)) < len(paths) else set()
-        if twice:
-            raise ValueError(f"{min(twice)} is listed twice: its rows would count twice.")
-        return paths, None
-    name = os.fspath(table)
-    if "://" in name:
-        raise ValueError(f"{name} is not a local path: open it with pyarrow.dataset.dataset, and pass the dataset.")
-    path = Path(name).expanduser()
-    if path.is_dir():
-        paths = sorted(
-            str(file.absolute())
-            for file in path.rglob("*")
-            if _format(file) and not any(part[0] in "._" for part in file.relative_to(path).parts) and file.is_file()
-        )
-        if not paths:
-            raise ValueError(f"There are no Parquet or CSV files in the folder {name}.")
-        return paths, str(path.absolute())
-    if path.exists():
-        return [str(path.absolute())], None
-    if glob.has_magic(name):
-        matches = [Path(file) for file in glob.glob(str(path), recursive=True)]
-        paths = sorted(str(file.absolute()) for file in matches if not file.is_dir())
-        if not paths:
-            raise ValueError(f"No files match {name}.")
-        return paths, None
-    raise FileNotFoundError(f"There is no file or folder {name}.")
+def _where(paths: list[str]) -> str:
+    first, last = paths[0], paths[-1]
+    return first if first == last else f"the {len(paths)} files {first} to {last}"
 
 
-def _format(path: str | Path) -> str | None:
-    name = str(path).lower()
-    return next((kind for kind, endings in FORMATS.items() if name.endswith(endings)), None)
+def _is_csv(file: Any) -> bool:
+    return isinstance(file, CsvSource)
 
 
-def _format_of(paths: list[str]) -> str:
-    for path in paths:
-        if _format(path) is None:
-            known = ", ".join(ending for endings in FORMATS.values() for ending in endings)
-            raise ValueError(f"The name of {path} does not tell its format: expected it to end in one of {known}.")
-        if _format(path) != _format(paths[0]):
-            raise ValueError(f"{paths[0]} and {path} are of different formats: read them one after the other and add.")
-    return str(_format(paths[0]))
-
-
-def _read_as(files: list[Any], spec: TableSpec, kind: str) -> tuple[TableSpec, list[Any]]:
-    """Choose the columns by the first file, check them in every file, and settle the types to read them as."""
+def _described(file: Any, keys: dict[str, Any], spec: TableSpec) -> list[Column]:
     import pyarrow as pa
 
-    schemas: list[Any] = []
-    for file in files:
-        with naming(file.path):
-            fields = list(file.physical_schema)
-        named = {one.name: one for one in fields}
-        keys = pa.dataset.get_partition_keys(file.partition_expression)
-        fields += [pa.field(key, pa.scalar(value).type) for key, value in keys.items() if key not in named]
-        described, named = columns_of(fields, spec), {one.name: one for one in fields}
-        if schemas:
-            spec.check(described, file.path)
-        else:
-            spec = spec.choose(described, file.path)
-        chosen = [named[name] for name in spec.columns]
-        if kind == "csv":  # the type is a guess from the first block: whole numbers may end further down
-            chosen = [one if pa.types.is_boolean(one.type) else one.with_type(pa.float64()) for one in chosen]
-        schemas.append(pa.schema(chosen))
-    return spec, schemas
+    described = columns_of(pa.schema(file.fields, file.metadata), spec)
+    if _is_csv(file):  # what has no value in the first rows may have numbers further down
+        described = [one._replace(numeric=one.numeric or one.empty) for one in described]
+    names = {one.name for one in described}
+    for key in [key for key in keys if key in names]:
+        del keys[key]  # the file itself knows better
+    return described + [
+        Column(key, "string" if isinstance(value, str) else "double", not isinstance(value, str), empty=value is None)
+        for key, value in keys.items()
+    ]
 
 
-def _batches(file: Any, schema: Any, spec: TableSpec, skip: int) -> Iterator[Any]:
-    """Yield the record batches of a file from row ``skip`` on, without reading row groups before it."""
-    import pyarrow.dataset as ds
-
-    if isinstance(file, ds.ParquetFileFragment):
-        groups = list(file.row_groups)
-        while groups and skip >= groups[0].num_rows:
-            skip -= groups.pop(0).num_rows
-        batches = _parquet_batches(file, [group.id for group in groups], spec)
-    else:
-        batches = file.scanner(schema=schema, columns=list(spec.columns), **scan_options(spec)).to_batches()
-    for batch in batches:
-        if skip < len(batch):
-            yield batch.slice(skip)
-        skip = max(0, skip - len(batch))
-
-
-def _parquet_batches(file: Any, groups: list[int], spec: TableSpec) -> Iterator[Any]:
-    """Not by a scanner, which holds whole row groups, several at once: all of a file where reading is slow."""
+def _schema(file: Any, keys: dict[str, Any], spec: TableSpec) -> Any:
+    """Return the types to read the columns as; in CSV a guess from the first rows, and whole numbers may end later."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    keys, rows = pa.dataset.get_partition_keys(file.partition_expression), scan_options(spec)["batch_size"]
-    with pq.ParquetFile(file.path, pre_buffer=False, buffer_size=1 << 20) as source:
-        names = [name for name in spec.columns if name in source.schema_arrow.names]
-        for batch in source.iter_batches(rows, row_groups=groups, columns=names):
-            columns = [batch.column(n) if n in names else pa.repeat(keys[n], len(batch)) for n in spec.columns]
-            yield pa.record_batch(columns, list(spec.columns))
+    named = {one.name: one for one in file.fields}
+    chosen = [named[name] if name in named else pa.field(name, pa.float64()) for name in spec.columns]
+    if _is_csv(file):
+        chosen = [one if pa.types.is_boolean(one.type) else one.with_type(pa.float64()) for one in chosen]
+    return pa.schema([pa.field(one.name, one.type) for one in chosen])
+
+
+def _as_number(value: float | None) -> float:
+    return float("nan") if value is None else value
 
 
 @contextmanager
@@ -207,5 +163,8 @@ def naming(path: str) -> Iterator[None]:
 
     try:
         yield
-    except pa.ArrowException as error:
-        raise ValueError(f"{path} could not be read: {error}") from error
+    except (FileNotFoundError, PermissionError):
+        raise
+    except (pa.ArrowException, OSError, EOFError) as error:
+        text = " ".join(str(error).split())
+        raise ValueError(f"{path} could not be read: {text} If it is damaged or cut off, fetch it again.") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ def read_pandas(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
     where = "the pandas DataFrame"
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"A pandas {type(table).__name__} is not a table: pass a DataFrame.")
-    spec = spec.choose(pandas_columns(table.dtypes), where)
+    spec = spec.choose(_columns_of_frame(table), where)
     with TablePass(spec, where, progress, len(table)) as rows:
         add_pandas(rows, table, spec)
     return rows.moments()
@@ -35,10 +37,28 @@ def pandas_columns(dtypes: Any) -> list[Column]:
     ]
 
 
+def _columns_of_frame(table: Any) -> list[Column]:
+    """Describe the columns of a DataFrame; columns of Python's own numbers, such as Decimal, have dtype object."""
+    columns = pandas_columns(table.dtypes)
+    return [
+        one._replace(numeric=True) if one.type == "object" and _holds_numbers(table.iloc[:, j]) else one
+        for j, one in enumerate(columns)
+    ]
+
+
+def _holds_numbers(series: Any) -> bool:
+    from pandas.api.types import infer_dtype
+
+    kind = infer_dtype(series, skipna=True)
+    if kind == "mixed":  # Decimal and float, say
+        return all(isinstance(value, (Real, Decimal)) for value in series.dropna())
+    return kind in ("decimal", "integer", "floating", "mixed-integer-float", "boolean")
+
+
 def add_pandas(rows: TablePass, table: Any, spec: TableSpec) -> None:
     """Take in the rows of a pandas DataFrame, some at a time."""
     series = [table[name] for name in spec.columns]
-    whole = [one.to_numpy() if isinstance(one.dtype, np.dtype) else None for one in series]
+    whole = [one.to_numpy() if isinstance(one.dtype, np.dtype) and one.dtype != object else None for one in series]
     for start in range(0, len(table), BATCH_ROWS):
         part = slice(start, start + BATCH_ROWS)
         rows.add(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +11,10 @@ import numpy.typing as npt
 from fssgd._moments import Moments
 from fssgd.tables._pass import TablePass
 from fssgd.tables._spec import TableSpec
-from fssgd.tables.arrow import arrays_of, columns_of, import_pyarrow
-from fssgd.tables.files import naming, open_files
+from fssgd.tables.arrow import import_pyarrow
+from fssgd.tables.files import open_files
 
 Array = npt.NDArray[np.float64]
-HEAD = 1 << 20  # bytes from which the columns of a stream are guessed
 
 
 class RowSource(NamedTuple):
@@ -51,8 +48,6 @@ def open_rows(table: Any, spec: TableSpec) -> RowSource:
     -------
     RowSource
     """
-    if hasattr(table, "read"):
-        return _open_stream(table, spec)
     source = open_files(table, spec)
     return RowSource(source.where, source.spec, source.batches())
 
@@ -82,40 +77,3 @@ def load_rows(table: Any, spec: TableSpec) -> LoadedRows:
     X = import_pyarrow().table(dict(zip(source.spec.features or (), columns[:p], strict=True)))
     y = columns[p] if t == 1 else np.column_stack(columns[p : p + t])
     return LoadedRows(moments, X, y, None if spec.weight is None else columns[-1])
-
-
-class _Again(io.RawIOBase):
-    """A stream, and before it what was read of it already."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head, self._rest = memoryview(head), rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        part: Any = self._head[: len(buffer)] if self._head else self._rest.read(len(buffer))
-        self._head = self._head[len(part) :]
-        buffer[: len(part)] = part
-        return len(part)
-
-
-def _open_stream(stream: BinaryIO, spec: TableSpec) -> RowSource:
-    pa = import_pyarrow()
-    import pyarrow.csv as csv
-
-    where = "standard input" if stream is sys.stdin.buffer else "the stream"
-    head = stream.read(HEAD) + stream.readline()
-    with naming(where):
-        fields = csv.open_csv(io.BytesIO(head)).schema
-    spec = spec.choose(columns_of(fields, spec), where)
-    # whole numbers may end further down
-    types = {name: pa.float64() for name in spec.columns if not pa.types.is_boolean(fields.field(name).type)}
-    options = csv.ConvertOptions(column_types=types, include_columns=list(spec.columns))
-
-    def batches() -> Iterator[tuple[list[npt.NDArray[Any]], str, int]]:
-        with naming(where):
-            for batch in csv.open_csv(pa.PythonFile(_Again(head, stream), mode="r"), convert_options=options):
-                yield arrays_of(batch), where, 0
-
-    return RowSource(where, spec, batches())

@@ -1,0 +1,124 @@
+"""Which files are meant by a path, a glob, a folder or a list, and what their names say of them."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+FORMATS = {"parquet": (".parquet", ".pq", ".parq"), "csv": (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")}
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+# what is in a folder whose files are listed elsewhere, so that some of them no longer count or do not count yet
+LAKES = (
+    ("_delta_log", "a Delta table", "deltalake.DeltaTable(path).to_pyarrow_table()"),
+    ("metadata/*.metadata.json", "an Iceberg table", "table.scan().to_arrow() of pyiceberg"),
+    (".hoodie", "a Hudi table", "spark.read.format('hudi').load(path)"),
+    ("_spark_metadata", "a sink of Spark's structured streaming", "spark.read.load(path)"),
+)
+
+
+def find_files(table: Any) -> tuple[list[str], str | None]:
+    """Return the files meant, in the order they are read, and the folder if that is what was given.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a path does not exist.
+    ValueError
+        If a pattern or a folder holds no files, a file is there twice, or it belongs to a lake (Delta, Iceberg).
+    """
+    if isinstance(table, (list, tuple)):
+        paths, root = [path for item in table for path in _files_of(item)[0]], None
+    else:
+        paths, root = _files_of(table)
+    _refuse_twice(paths)
+    return paths, root
+
+
+def _files_of(table: Any) -> tuple[list[str], str | None]:
+    name = os.fspath(table)
+    if "://" in name:
+        raise ValueError(f"{name} is not a local path: open it with pyarrow.dataset.dataset, and pass the dataset.")
+    path = Path(name).expanduser()
+    if path.is_dir():
+        paths = sorted(
+            str(file.absolute())
+            for file in path.rglob("*")
+            if _format(file) and not any(part[0] in "._" for part in file.relative_to(path).parts) and file.is_file()
+        )
+        _refuse_lakes([*paths, str(path.absolute() / "any")])
+        if not paths:
+            raise ValueError(f"There are no Parquet or CSV files in the folder {name}.")
+        return paths, str(path.absolute())
+    if path.exists():
+        return [str(path.absolute())], None
+    if glob.has_magic(name):
+        matches = [Path(file) for file in glob.glob(str(path), recursive=True)]
+        paths = sorted(str(file.absolute()) for file in matches if not file.is_dir())
+        _refuse_lakes(paths)
+        if not paths:
+            raise ValueError(f"No files match {name}.")
+        return paths, None
+    raise FileNotFoundError(f"There is no file or folder {name}.")
+
+
+def _refuse_twice(paths: list[str]) -> None:
+    seen: dict[Any, str] = {}
+    for path in paths:
+        stat = os.stat(path)
+        other = seen.setdefault((stat.st_dev, stat.st_ino) if stat.st_ino else os.path.realpath(path), path)
+        if other is not path:
+            what = f"{path} is listed twice" if other == path else f"{other} and {path} are the same file"
+            raise ValueError(f"{what}: its rows would count twice.")
+
+
+def _refuse_lakes(paths: Iterable[str]) -> None:
+    """Not for files named one by one, as ``DeltaTable.file_uris`` does with those that count."""
+    folders = {parent for path in paths for parent in Path(path).parents}
+    for folder in sorted(folders):
+        for mark, what, call in LAKES:
+            if next(folder.glob(mark), None) is not None:
+                raise ValueError(
+                    f"{folder} is {what}, whose files may hold rows that do not count: read it with {call}, and "
+                    "pass what that returns."
+                )
+
+
+def format_of(paths: list[str]) -> str:
+    """Return the one format that the names of the files tell."""
+    for path in paths:
+        if _format(path) is None:
+            known = ", ".join(ending for endings in FORMATS.values() for ending in endings)
+            raise ValueError(f"The name of {path} does not tell its format: expected it to end in one of {known}.")
+        if _format(path) != _format(paths[0]):
+            raise ValueError(f"{paths[0]} and {path} are of different formats: read them one after the other and add.")
+    return str(_format(paths[0]))
+
+
+def _format(path: str | Path) -> str | None:
+    name = str(path).lower()
+    return next((kind for kind, endings in FORMATS.items() if name.endswith(endings)), None)
+
+
+def hive_keys(paths: list[str], root: str | None) -> list[dict[str, Any]]:
+    """Return what the folders below ``root`` say of each file: numbers where all values of a key are numbers."""
+    if root is None:
+        return [{} for _ in paths]
+    found = [dict(_keys(os.path.relpath(path, root))) for path in paths]
+    texts = {key for keys in found for key, value in keys.items() if value is not None and not NUMBER.fullmatch(value)}
+    return [
+        {key: value if value is None or key in texts else float(value) for key, value in keys.items()} for keys in found
+    ]
+
+
+def _keys(path: str) -> Iterator[tuple[str, str | None]]:
+    for part in Path(path).parts[:-1]:
+        key, sign, value = part.partition("=")
+        if sign:
+            yield unquote(key), None if value == NO_VALUE else unquote(value)
