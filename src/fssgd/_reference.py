@@ -62,10 +62,17 @@ class Reference:
                 f"The square of the gradient, about {size:.0e}, comes too close to the limits of {dtype} to descend "
                 "by: change the units of X or y, use standardize=True, or pass X as float64."
             )
+        height, room = math.sqrt(curvature / 2.0), ROOM * float(np.finfo(dtype).max) / start.size
+
+        def held(far: float) -> bool:
+            return far * far * max(2.0 * curvature, 1.0) < room
+
+        if held((1.0 + height) * math.sqrt(np.vdot(start, start))):  # nearly always, and quick
+            return self
         n_weights = len(start) - fit_intercept
-        far = math.sqrt(curvature / 2.0) * float(np.abs(start[:n_weights]).max(initial=0.0))
+        far = height * float(np.abs(start[:n_weights]).max(initial=0.0))
         far += float(np.abs(start[n_weights:]).max(initial=0.0))
-        if not far * far * max(2.0 * curvature, 1.0) * start.size < ROOM * float(np.finfo(dtype).max):
+        if not held(far):
             raise ValueError(
                 f"The descent starts too far away: with residuals of about {far:.0e}, of which {dtype} cannot hold the "
                 "loss or the square of its gradient. Start closer (coef_init, intercept_init, warm_start), or change "
