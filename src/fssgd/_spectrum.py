@@ -74,6 +74,11 @@ class Spectrum:
         """gamma_j, of shape (n_modes, n_outputs); exactly 0 where h_j is."""
         return np.asarray(self.eigenvalues[:, None] * self.coordinates - self.pull)
 
+    @cached_property
+    def mixes(self) -> bool:
+        """Whether the start has weights, or an intercept without a mode for itself: then it is rotated, and rounded."""
+        return bool(self.start[:-1].any() or self.vectors[:-1, -1:].any())
+
     @property
     def minimum(self) -> float:
         """F_min, which rounding may take a little below 0."""
