@@ -89,6 +89,18 @@ def test_iterates_from_far_away_are_as_exact_as_stepping(model, size, standardiz
         assert away <= 100 * EPS * (left + np.abs(right).max()) * (1 + min(k, 100) * (found.backend_ != "spectral"))
 
 
+@pytest.mark.parametrize(
+    ("options", "start"), [({}, {"intercept_init": 1e12}), ({"fit_intercept": False}, {"coef_init": [1e12]})]
+)
+def test_a_single_coordinate_comes_back_as_well(options, start):
+    """Nothing is rotated there, and the way back cancels all the same."""
+    x = np.arange(1.0, 9.0)
+    y = 3 * x + np.sin(x)
+    model = LinearRegressorGD(max_iter=np.inf, tol=None, **options)
+    right = model.fit(x[:, None], y).predict(x[:, None])
+    np.testing.assert_allclose(model.fit(x[:, None], y, **start).predict(x[:, None]), right, rtol=1e-13)
+
+
 def test_a_warm_start_after_a_change_of_units_arrives():
     """In grams instead of tonnes: the scaled weights of the first fit are 1e12 times those of the second."""
     rng = np.random.default_rng(10)

@@ -8,7 +8,7 @@ from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
 from exact import Descent
-from fssgd import LinearRegressorGD, LinearRegressorGDCV, Moments, diagnose
+from fssgd import GradientPath, LinearRegressorGD, LinearRegressorGDCV, Moments, diagnose
 from fssgd.backends import get_backend
 
 RNG = np.random.default_rng(0)
@@ -164,3 +164,41 @@ def test_folds_are_read_again_where_moments_hide_a_direction():
     model = LinearRegressorGDCV(max_iter=9 * 10**15, cv=4, **settings).fit(X, y)
     assert model.n_iter_ > 10**15
     assert model.best_score_ < 0.1 * y.var()
+
+
+@hidden
+def test_the_limit_of_moments_that_hide_a_gradient_is_not_converged(name):
+    """No number of steps meets tol by what they know, and inf is no exception."""
+    X, y, settings = HIDDEN[name]
+    model = LinearRegressorGD(max_iter=np.inf, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
+        with pytest.warns(ConvergenceWarning, match=r"cannot be told from second moments.*accurate=True"):
+            model.fit_moments(Moments.from_arrays(X, y))
+    assert not model.converged_
+    assert model.n_iter_ == np.inf
+
+
+def test_all_of_the_movement_may_be_hidden():
+    """Nothing that moments resolve moves, and the iterate stays at zeros: relative to them any movement is endless."""
+    X = np.array([[1e9, 1.0], [1e9, -1.0], [-1e9, 1.0], [-1e9, -1.0]])
+    model = LinearRegressorGD(standardize=False, fit_intercept=False, tol=None, max_iter=10)
+    with pytest.warns(LinAlgWarning, match="may reach 1 of the coefficients after 10 steps"):
+        model.fit_moments(Moments.from_arrays(X, X[:, 1]))
+    assert not model.coef_.any()
+
+
+def test_steps_that_moments_do_know_are_told():
+    """What is hidden is below the threshold, and decides nothing: no second reading either."""
+    X, y, settings = HIDDEN["units far apart"]
+    y = y + NOISE
+    path = GradientPath.from_moments(Moments.from_arrays(X, y), learning_rate=1e-22, **settings)
+    needed = path.steps_to(1e-8)
+    assert 0 < path.unresolved < 0.5 * path.reference.threshold(1e-8, path.spectrum.largest)
+    assert 10**4 < needed < np.inf
+    model = LinearRegressorGD(learning_rate=1e-22, max_iter=10, **settings)
+    for fit in (lambda: model.fit(X, y), lambda: model.fit_moments(path.moments)):
+        with pytest.warns(ConvergenceWarning, match=f"At this step {needed - 10} more are needed"):
+            fit()
+        assert not model.path_.spectrum.accurate
+    assert LinearRegressorGD(tol=1e3, **settings).fit(X, y).path_.spectrum.accurate is False

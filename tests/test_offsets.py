@@ -79,3 +79,14 @@ def test_standard_errors_under_a_penalty_do_not_know_the_offset_of_columns(offse
     sigma = np.sqrt(residual @ residual / (50 - np.trace(hat)))
     found = model.summary().standard_error[1:] if fit_intercept else model.summary().standard_error
     np.testing.assert_allclose(found, sigma * np.sqrt((take**2).sum(axis=1)), rtol=1e-12 + 1e2 * EPS * offset)
+
+
+@pytest.mark.parametrize("offset", [1.0, 1e4, 1e8])
+@pytest.mark.parametrize("rate", [1e-12, 1e-6, 1e-2])
+def test_weights_that_have_hardly_moved_keep_their_digits(model, backend, rate, offset):
+    """Beside an intercept that starts at minus the mean of y, rotated into eigenvectors and back: they start at 0."""
+    rng = np.random.default_rng(14)
+    X, y = rng.normal(size=(30, 2)) + 0.5, rng.normal(size=30) + offset
+    exact = Descent(X, y, standardize=False)
+    found = model(standardize=False, learning_rate=rate, max_iter=1, tol=None).fit(X, y)
+    assert error(found.coef_[:, None], exact.unscale(exact.theta(1, rate))[0]) <= 100 * EPS * offset

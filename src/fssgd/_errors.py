@@ -66,11 +66,12 @@ def convergence_message(problem: Problem, solution: Solution, path: GradientPath
     )
     if path is None:
         return f"{reached} Raise max_iter, tol, or learning_rate."
-    automatic = _automatic(path)
-    if (path.unresolved or automatic.unresolved) and problem.rows is not None:
+    eps = float(np.finfo(problem.dtype).eps)
+    automatic, enough = _automatic(path, tol, eps)
+    if (path.unresolved > threshold or automatic.unresolved > enough) and problem.rows is not None:
         path = problem.accurate_path()
-        automatic = _automatic(path)
-    if path.unresolved:
+        automatic, enough = _automatic(path, tol, eps)
+    if path.unresolved > threshold and not path.at_limit:
         scaled = "" if path.settings.standardize else ", or standardize=True"
         return (
             f"{reached} How many more are needed cannot be told from second moments: their rounding hides directions "
@@ -92,7 +93,6 @@ def convergence_message(problem: Problem, solution: Solution, path: GradientPath
         )
     else:
         more = "At this step no number of them is enough"
-    enough = automatic.reference.threshold(tol, automatic.spectrum.largest, float(np.finfo(problem.dtype).eps))
     in_all = automatic.squared_gradient.first_below(enough**2)
     cure = (
         f"; with standardize=True and learning_rate='auto', {_number(in_all)} in all from zeros"
@@ -107,9 +107,10 @@ def _number(steps: int | float) -> str:
     return str(steps) if steps < 1e12 else f"{steps:.3g}"
 
 
-def _automatic(path: GradientPath) -> GradientPath:
-    """Return the descent on standardised features at the automatic step, from zeros."""
-    return GradientPath.of(path.moments, replace(path.settings, standardize=True, learning_rate="auto"))
+def _automatic(path: GradientPath, tol: float, eps: float) -> tuple[GradientPath, float]:
+    """Return the descent on standardised features at the automatic step, from zeros, and the gradient it stops at."""
+    automatic = GradientPath.of(path.moments, replace(path.settings, standardize=True, learning_rate="auto"))
+    return automatic, automatic.reference.threshold(tol, automatic.spectrum.largest, eps)
 
 
 def accuracy_message(rounding: float, k: int | float) -> str:

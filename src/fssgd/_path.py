@@ -7,8 +7,9 @@ With theta = (W, b), H = V diag(h) V' and gamma = V' grad F(theta_0),
     F_k = F_min + sum_j ||gamma_j||^2 (1 - eta h_j)^(2k) / (2 h_j),
     ||grad F_k||^2 = sum_j ||gamma_j||^2 (1 - eta h_j)^(2k).
 
-The second form of theta_k is the one that is evaluated: in the first a start far away cancels against
-the way back from it, and leaves its rounding.
+The sum of the smaller terms is the one that is evaluated. In the first form a start far away cancels against
+the way back from it, and leaves its rounding; in the second the rounding of the start is left in weights that
+have hardly begun to move.
 """
 
 from __future__ import annotations
@@ -202,8 +203,8 @@ class GradientPath:
 
         No step makes it smaller: whether a descent would is for the rows to say.
         """
-        norm = self.spectrum.unresolved
-        return norm if norm and norm > self.reference.threshold(0.0, self.spectrum.largest) else 0.0
+        found = self.spectrum.unresolved
+        return found if found and found > self.reference.threshold(0.0, self.spectrum.largest) else 0.0
 
     @cached_property
     def excess_loss(self) -> PowerSum:
@@ -239,8 +240,7 @@ class GradientPath:
         self._refuse_limit(np.inf == k)
         if k == 0:
             return self.spectrum.start.copy()
-        step, odd = as_float(k), bool(k != np.inf and k % 2)
-        return self._theta(*self.filter.reached_and_left(step, odd))
+        return self._theta(as_float(k), bool(k != np.inf and k % 2))
 
     def settled_at(self, k: int | float) -> bool:
         """Tell whether iterate k is the limit, to rounding.
@@ -275,7 +275,7 @@ class GradientPath:
             size = np.inf if k == np.inf else float(np.linalg.norm(self.position(k)))
             away = self.learning_rate * as_float(k) * self.unresolved
             if not away <= EPS * size:
-                return away / size if size < np.inf else np.inf
+                return away / size if 0.0 < size < np.inf else np.inf
         grown = self.learning_rate * self.spectrum.largest * as_float(k)
         if grown <= 1.0:
             return EPS
@@ -532,11 +532,16 @@ class GradientPath:
                 error = error - self.settings.alpha * (weights**2).sum(axis=1)
         return np.where(np.isnan(error), np.inf, np.maximum(error, 0.0))
 
-    def _theta(self, phi: Array, left: Array) -> Array:
-        """theta_k, with the leading axes of phi; a coordinate that overflows is infinite, and none is NaN."""
-        spectrum = self.spectrum
+    def _theta(self, ks: Array | float, odd: Flags | bool) -> Array:
+        """theta_k, with the leading axis of ks; a coordinate that overflows is infinite, and none is NaN."""
+        spectrum, (phi, left) = self.spectrum, self.filter.reached_and_left(ks, odd)
         if self.stable:
-            return spectrum.position(left[..., None] * spectrum.coordinates + phi[..., None] * spectrum.pull)
+            # far from the limit still, the way from the start is the shorter sum; near it, what is left of the start
+            way = phi[..., None] * spectrum.gradient
+            along = left[..., None] * spectrum.coordinates + phi[..., None] * spectrum.pull
+            near = _longest(way) <= _longest(along)
+            origin = np.where(near, spectrum.start, 0.0 if spectrum.outside is None else spectrum.outside)
+            return np.asarray(origin + spectrum.vectors @ np.where(near, -way, along))
         with np.errstate(over="ignore"):
             moved = np.where(self._squares[:, None] > 0, np.clip(phi, -HUGE, HUGE)[..., None], 0.0)
             moved = np.clip(moved * spectrum.gradient, -HUGE, HUGE)
@@ -545,7 +550,7 @@ class GradientPath:
 
     def _positions(self, ks: Array, odd: Flags) -> Array:
         self._refuse_limit(bool(np.isinf(ks).any()))
-        theta = self._theta(*self.filter.reached_and_left(ks[:, None], odd[:, None]))
+        theta = self._theta(ks[:, None], odd[:, None])
         return np.where(ks[:, None, None] == 0, self.spectrum.start, theta)  # the start to the last bit
 
     def _refuse_limit(self, wanted: bool) -> None:
@@ -588,3 +593,8 @@ class GradientPath:
     def _of_steps(self, k: Any, each: Callable[[Array, Flags], Any]) -> Any:
         """Call ``each`` with float k and their parities, some k at a time."""
         return over_steps(k, each, 1 + self.spectrum.vectors.shape[0] * (1 + len(self.level)))
+
+
+def _longest(parts: Array) -> Array:
+    """Largest part of each output, of shape (..., 1, n_outputs): as good as a norm here, and it cannot overflow."""
+    return np.asarray(np.abs(parts).max(axis=-2, keepdims=True, initial=0.0))

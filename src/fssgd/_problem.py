@@ -315,7 +315,12 @@ class Problem:
         return self.anywhere
 
     def accurate_path(self) -> GradientPath:
-        """Return the closed form from a QR factorisation of the rows, which are read once more for it."""
+        """Return the closed form from a QR factorisation of the rows, which are read once more for it.
+
+        Returns
+        -------
+        GradientPath
+        """
         assert self.path is not None
         moments = self.anywhere.moments(self.path.moments.feature_names, accurate=True)
         spectrum = decompose(moments, self.path.scaling, self.path.settings, self.start)

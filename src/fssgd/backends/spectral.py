@@ -31,7 +31,7 @@ class Spectral(Backend):
             )
         path = problem.path
         k, status = stopping_step(problem, path)
-        unsettled = problem.threshold is not None and path.unresolved > 0
+        unsettled = problem.threshold is not None and 2.0 * path.unresolved > problem.threshold
         if problem.rows is not None and (unsettled or path.rounding_at(k) > ACCURACY):
             path = problem.accurate_path()
             k, status = stopping_step(problem, path)
@@ -47,7 +47,7 @@ def stopping_step(problem: Problem, path: GradientPath) -> tuple[int | float, St
     k, status = problem.max_iter, Status.MAX_ITER
     if problem.threshold is not None:
         converged = path.squared_gradient.first_below(problem.threshold**2)
-        if converged <= k:
+        if converged <= k and (converged < np.inf or path.squared_gradient.at(np.inf) <= problem.threshold**2):
             k, status = converged, Status.CONVERGED
     if not path.stable:
         risen = _first_rise(problem, path)
