@@ -12,6 +12,8 @@ from typing import Any
 import typer
 from scipy.linalg import LinAlgWarning
 
+from fssgd._checks import printable
+
 FLAGS = {"standardize=True": "standardising", "fit_intercept=True": "an intercept", "accurate=True": "--accurate"}
 VALUES = {"float('inf')": "inf", "None": "none"}
 SETTING = re.compile(
@@ -56,6 +58,7 @@ def writable(path: Path | None) -> None:
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Align the cells of each column, the first to the left and numbers to the right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
@@ -82,4 +85,4 @@ def _told(error: Exception) -> str:
 
 
 def _say(message: str) -> None:
-    typer.echo(in_options(" ".join(message.splitlines())), err=True)
+    typer.echo(in_options(printable(" ".join(message.splitlines()))), err=True)
