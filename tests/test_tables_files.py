@@ -239,6 +239,7 @@ def test_names_that_repeat_matter_only_if_asked_for(tmp_path):
         (b"PAR1....", r"t\.csv is a Parquet file: name it"),
         (b"PK\x03\x04....", r"t\.csv is a zip archive or a spreadsheet: unpack it"),
         (b"", r"t\.csv could not be read: it is empty, and a header"),
+        (b"a,y", r"There are no rows in .*t\.csv"),
         (b"a,y\n1,2\n3,4,5\n", r"t\.csv could not be read: .*Expected 2 columns, got 3.*put cells with a comma in"),
     ],
 )
