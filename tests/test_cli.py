@@ -1,5 +1,6 @@
 """The command: driven as a process where the process matters, in this one elsewhere."""
 
+import gzip
 import io
 import json
 import os
@@ -252,6 +253,14 @@ class TestFit:
         assert found["n_samples"] == 200_002
         assert found == json.loads(command("fit", "long.csv", "-t", "y", "--json").stdout)
 
+    def test_control_characters_in_names_reach_no_terminal(self, folder):
+        Path("t.csv").write_text("a\x1b[31mred,b\u202e,y\n1,2,3\n2,1,5\n4,3,9\n5,5,2\n")
+        done = command("fit", "t.csv", "-t", "y")
+        assert done.stdout.splitlines()[1].startswith(r"a\x1b[31mred  ")
+        assert r"b\u202e " in done.stdout
+        os.rename("t.csv", "t\x1b[31m.csv")
+        assert r"t\x1b[31m.csv has no column" in refused("fit", "t\x1b[31m.csv", "-t", "q")
+
     def test_goes_on_after_an_interruption(self, folder, monkeypatch):
         big = pa.concat_tables([TABLE] * 200)
         pq.write_table(big, "big.parquet")
@@ -343,6 +352,16 @@ class TestPredict:
     def test_no_rows_give_no_predictions(self, model):
         Path("empty.csv").write_text("a,b,c\n")
         assert command("predict", "model.json", "empty.csv").stdout == "prediction\n"
+
+    def test_packed_standard_input(self, model):
+        packed = gzip.compress(Path("homes.csv").read_bytes())
+        assert command("predict", model, "-", stdin=packed).stdout == command("predict", model, "homes.csv").stdout
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+    def test_a_full_disk_is_an_error_in_words(self, model):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([*COMMAND, "predict", model, "homes.csv"], stdout=full, stderr=subprocess.PIPE)
+        assert (done.returncode, done.stderr.decode().strip()) == (1, "Error: No space left on device.")
 
     def test_a_missing_column_is_named(self, model):
         csv.write_csv(TABLE.select(["a", "c"]), "narrow.csv")

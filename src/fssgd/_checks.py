@@ -145,7 +145,7 @@ def check_resolved(
         raise ValueError(f"The squared deviations, times the sample weights, {what} float64: {_sum_of_weights(weight)}")
     labels = column_names(names, X.shape[1])
     labels += [f"y{j}" for j in range(y.shape[1])]
-    columns = ", ".join(str(labels[j]) for j in np.flatnonzero(unresolved)[:5])
+    columns = ", ".join(printable(str(labels[j])) for j in np.flatnonzero(unresolved)[:5])
     raise ValueError(
         f"The squared deviations of {columns} {what} float64: change the unit of these columns so that "
         "their spread lies between 1e-150 and 1e150."
@@ -155,6 +155,11 @@ def check_resolved(
 def column_names(names: Any, n_features: int) -> list[str]:
     """Return the names of the columns as strings: x0, x1 and so on where they have none."""
     return [f"x{j}" for j in range(n_features)] if names is None else [str(name) for name in names]
+
+
+def printable(text: str) -> str:
+    """Return the text with what is not to reach a terminal, such as control characters, written as escapes."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def canonical(X: Any) -> Any:

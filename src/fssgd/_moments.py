@@ -160,8 +160,9 @@ class Moments:
         Parameters
         ----------
         table : path, list of paths, or table
-            Parquet or CSV files: one, a glob, a folder (with hive partitions), or a list of these; a pyarrow
-            Table, RecordBatch, RecordBatchReader or Dataset; a pandas or polars DataFrame; a polars LazyFrame;
+            Parquet or CSV files (with commas, in UTF-8, plain or compressed): one, a glob, a folder (with hive
+            partitions), or a list of these, in which no file may be twice, be it by a link; a pyarrow Table,
+            RecordBatch, RecordBatchReader or Dataset; a pandas or polars DataFrame; a polars LazyFrame;
             a Dask or Spark DataFrame, whose partitions are summed up where they lie; an ibis table, view, join or
             other expression, whose engine (DuckDB, PostgreSQL, ...) adds up the rows and hands out nothing but
             sums, in several queries between which the table must not change.
@@ -170,7 +171,9 @@ class Moments:
             Column of the output, or columns of several.
         features : list of str, default=None
             Columns of the features, in this order. None is every other column of numbers or booleans, in the
-            order of the table, with a warning that names what was left out. A column of vectors of Spark gives
+            order of the table, with a warning that names what was left out. All files have a say in that: those of
+            CSV by their first 1 MB, and text further down is an error. The index that pandas or Dask wrote into
+            Parquet, or without a name into CSV, is no feature unless it is named. A column of vectors of Spark gives
             a feature for each element, ``name_0`` and so on; None takes such columns where no other is numeric.
         weight : str, default=None
             Column of non-negative weights.
@@ -197,8 +200,8 @@ class Moments:
         ------
         ValueError
             If a column is missing or not numeric, a value is missing or infinite, a weight is negative, there are
-            no rows, the table changed while it was read, or the checkpoint is damaged or belongs to other data
-            or settings.
+            no rows, a file is there twice, is damaged or belongs to a lake (Delta, Iceberg), the table changed
+            while it was read, or the checkpoint is damaged or belongs to other data or settings.
         FileNotFoundError
             If a path does not exist.
         TypeError

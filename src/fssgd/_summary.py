@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
-from fssgd._checks import column_names
+from fssgd._checks import column_names, printable
 from fssgd._decay import as_steps
 from fssgd._path import GradientPath
 from fssgd._persistence import plain
@@ -156,7 +156,8 @@ class Summary:
                 ("penalty", self.alpha),
             ],
         ]
-        width = max(len(name) for name in self.names)
+        names = [printable(name) for name in self.names]
+        width = max(map(len, names))
         head = " " * width + "".join(f"{text:>12}" for text in [*COLUMNS.values()][:4] + ends)
         return [
             *([] if output is ... else ["", f"Output {output}"]),
@@ -166,7 +167,7 @@ class Summary:
             "-" * len(head),
             *(
                 f"{name:<{width}}" + "".join(_short(values[j], kind) for kind, values in cells.items())
-                for j, name in enumerate(self.names)
+                for j, name in enumerate(names)
             ),
         ]
 

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 from scipy.linalg import LinAlgWarning
 
+from fssgd._checks import printable
 from fssgd.cli._signals import Ended, ended_by_signals
 
 OPERATIONS, SPEED = 9.0, 2e10  # of a symmetric eigendecomposition, times n^3, and how many a second
@@ -89,6 +90,7 @@ def announce_decomposition(n_features: int) -> None:
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Align the cells of each column, the first to the left and numbers to the right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
@@ -115,4 +117,4 @@ def _told(error: Exception) -> str:
 
 
 def _say(message: str) -> None:
-    typer.echo(in_options(" ".join(message.splitlines())), err=True)
+    typer.echo(in_options(printable(" ".join(message.splitlines()))), err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ NO_CSV = (
     (b"\xfe\xff", "in UTF-16: save it in UTF-8"),
 )
 ENCODING = "save it in UTF-8, or read it with pandas.read_csv(path, encoding=...) and pass the table."
-END = "\x1e\x1e\x1e"
+END = uuid.uuid4().hex  # in no file
 WRONG_VALUE = re.compile(r"In CSV column #(\d+):.*conversion error to \w+: invalid value '(.*)'", re.DOTALL)
 
 
@@ -91,7 +92,7 @@ class CsvSource:
                 reading = csv.ReadOptions(block_size=block)
                 parsing = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda _: "skip")
                 try:
-                    schema = csv.open_csv(io.BytesIO(head), reading, parsing).schema
+                    schema = csv.open_csv(io.BytesIO(head + b"\n"), reading, parsing).schema
                     break
                 except pa.ArrowInvalid as error:  # "Empty" is a block that ends before the header does
                     if len(head) < block or block >= LONGEST or not (_is_too_long(error) or "Empty" in str(error)):

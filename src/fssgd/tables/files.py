@@ -48,6 +48,9 @@ class OpenFiles:
         A batch is read while the one before it is used.
         """
         batches = self._batches(start, skip)
+        if getattr(self.files[0], "stream", None) is not None:  # a pipe may be silent for long: leave it to Ctrl-C
+            yield from batches
+            return
         with ThreadPoolExecutor(1, thread_name_prefix="fssgd-reader") as reader:
             upcoming = reader.submit(next, batches, None)
             while (batch := upcoming.result()) is not None:

@@ -50,7 +50,7 @@ def _holds_numbers(series: Any) -> bool:
     from pandas.api.types import infer_dtype
 
     kind = infer_dtype(series, skipna=True)
-    if kind == "mixed":  # Decimal and float, say
+    if kind in ("mixed", "mixed-integer"):  # Decimal and float, say
         return all(isinstance(value, (Real, Decimal)) for value in series.dropna())
     return kind in ("decimal", "integer", "floating", "mixed-integer-float", "boolean")
 
