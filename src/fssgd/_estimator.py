@@ -209,7 +209,10 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             lambda theta: self._coefficients(survey, np.reshape(theta, survey.start.shape), single, data.dtype),
             {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
         )
-        self._conclude(survey, problem, backend.solve(problem, monitor), backend.name, single)
+        solution = backend.solve(problem, monitor)
+        if not type(backend).__module__.startswith("fssgd."):
+            solution = checked_solution(solution, problem, backend.name)
+        self._conclude(survey, problem, solution, backend.name, single)
         monitor.finish()
         return self
 
@@ -374,7 +377,6 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
 
     def _conclude(self, survey: Survey, problem: Problem, solution: Solution, backend: str, single: bool) -> None:
         """Set the fitted attributes, or say why there are none."""
-        solution = checked_solution(solution, problem, backend)
         if solution.status is Status.DIVERGED:
             worst = int(np.argmax(np.abs(survey.steepest)))
             names = [*column_names(getattr(self, "feature_names_in_", None), self.n_features_in_), "intercept"]

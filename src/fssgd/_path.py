@@ -537,8 +537,10 @@ class GradientPath:
         spectrum, (phi, left) = self.spectrum, self.filter.reached_and_left(ks, odd)
         if self.stable:
             # far from the limit still, the way from the start is the shorter sum; near it, what is left of the start
-            way = phi[..., None] * spectrum.gradient
             along = left[..., None] * spectrum.coordinates + phi[..., None] * spectrum.pull
+            if spectrum.starts_apart:
+                return spectrum.position(along)
+            way = phi[..., None] * spectrum.gradient
             near = _longest(way) <= _longest(along)
             origin = np.where(near, spectrum.start, 0.0 if spectrum.outside is None else spectrum.outside)
             return np.asarray(origin + spectrum.vectors @ np.where(near, -way, along))

@@ -75,6 +75,11 @@ class Spectrum:
         return np.asarray(self.eigenvalues[:, None] * self.coordinates - self.pull)
 
     @property
+    def starts_apart(self) -> bool:
+        """Whether the start is along b alone and b is a mode of its own: then no rotation rounds weights by it."""
+        return not (self.start[:-1].any() or self.vectors[:-1, -1:].any())
+
+    @property
     def minimum(self) -> float:
         """F_min, which rounding may take a little below 0."""
         return float(self.minima.sum())
