@@ -67,12 +67,25 @@ class TestWhichColumnsAreNumbers:
         with pytest.warns(UserWarning, match=r"column 'late' \(199001 rows\)"):
             assert fitted(path, on_missing="drop") == (999, {"a": 1.0, "late": 3.0})
 
-    def test_text_that_begins_late_is_an_error_that_names_column_and_value(self, tmp_path):
-        path = put(tmp_path / "t.csv", "a,note,y\n" + "1,,2\n" * 500_000 + "1,word,2\n")
+    @pytest.mark.parametrize("early", ["", "1", "true"])
+    def test_text_that_begins_late_is_left_out_as_text_that_begins_at_once(self, tmp_path, early):
+        path = put(tmp_path / "t.csv", "a,note,y\n" + f"1,{early},2\n" * 300_000 + "2,word,4\n")
+        with pytest.warns(UserWarning, match=r"not numeric were left out of the features: 'note'\. Name"):
+            assert fitted(path) == (300_001, {"a": 2.0})
+
+    def test_text_that_begins_late_is_an_error_where_the_column_was_asked_for(self, tmp_path):
+        path = put(tmp_path / "t.csv", "a,note,y\n" + "1,5,2\n" * 300_000 + "1,word,2\n")
         message = r"Column 'note' of .*t\.csv could not be read: 'word' is not a number\. .* name the features"
+        for asked in (
+            {"features": ["a", "note"]},
+            {"features": ["a"], "weight": "note"},
+            {"checkpoint": tmp_path / "c"},
+        ):
+            with pytest.raises(ValueError, match=message):
+                Moments.from_table(path, target="y", **asked)
         with pytest.raises(ValueError, match=message):
-            Moments.from_table(path, target="y")
-        assert Moments.from_table(path, target="y", features=["a"]).n_samples == 500_001
+            rows_of(path, "note")
+        assert Moments.from_table(path, target="y", features=["a"]).n_samples == 300_001
 
     @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
     def test_the_order_of_the_files_does_not_matter(self, tmp_path, order):

@@ -26,6 +26,14 @@ END = uuid.uuid4().hex  # in no file
 WRONG_VALUE = re.compile(r"In CSV column #(\d+):.*conversion error to \w+: invalid value '(.*)'", re.DOTALL)
 
 
+class NotNumericError(ValueError):
+    """A value of a column is no number; ``column`` is its name."""
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
 class _Stream(io.RawIOBase):
     """Some bytes, then the rest of a stream, then a row of too many cells, by which its reader knows of the end.
 
@@ -184,9 +192,10 @@ class CsvSource:
             )
         if found := WRONG_VALUE.search(text):
             name = self.fields[int(found[1])].name if int(found[1]) < len(self.fields) else found[1]
-            return ValueError(
+            return NotNumericError(
                 f"Column {name!r} of {self.path} could not be read: {found[2]!r} is not a number. Correct it, or "
-                "name the features without this column."
+                "name the features without this column.",
+                name,
             )
         if "UTF8" in text or "UTF-8" in text:
             return ValueError(f"{self.path} is not in UTF-8 ({text}): {ENCODING}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from fssgd.tables._pass import TablePass
 from fssgd.tables._paths import FORMATS, find_files, format_of, hive_keys
 from fssgd.tables._spec import Column, TableSpec
 from fssgd.tables.arrow import arrays_of, columns_of, import_pyarrow, scan_options
-from fssgd.tables.csv_files import CsvSource
+from fssgd.tables.csv_files import CsvSource, NotNumericError
 from fssgd.tables.parquet_files import ParquetSource
 
 __all__ = ["FORMATS", "OpenFiles", "find_files", "open_files", "read_files"]
@@ -76,10 +76,11 @@ class OpenFiles:
                     yield columns, self.paths[index], index
 
 
-def open_files(table: Any, spec: TableSpec) -> OpenFiles:
+def open_files(table: Any, spec: TableSpec, text: Collection[str] = ()) -> OpenFiles:
     """Find the files meant, choose the columns and check them in every file; see :func:`find_files`.
 
-    A binary file object is a stream of CSV, which is read once, from where it stands.
+    A binary file object is a stream of CSV, which is read once, from where it stands. ``text`` names columns known not
+    to be numeric, whatever their first rows look like.
     """
     import_pyarrow()
     if hasattr(table, "read"):
@@ -93,7 +94,8 @@ def open_files(table: Any, spec: TableSpec) -> OpenFiles:
     for file, values in zip(files, keys, strict=True):
         with naming(file.path):
             file.look(spec)
-        described.append(_described(file, values, spec))
+        columns = _described(file, values, spec)
+        described.append([one._replace(numeric=one.numeric and one.name not in text) for one in columns])
     spec = spec.choose_from(described, paths, _where(paths))
     return OpenFiles(paths, files, keys, [_schema(*one, spec) for one in zip(files, keys, strict=True)], spec)
 
@@ -102,7 +104,20 @@ def read_files(
     table: Any, spec: TableSpec, progress: bool | None, *, checkpoint: Any = None, checkpoint_every: float = 30.0
 ) -> Moments:
     """Take files to their moments; a checkpoint that is there is gone on from."""
-    source = open_files(table, spec)
+    text: list[str] = []
+    while True:
+        source = open_files(table, spec, text)
+        try:
+            return _summed(source, progress, checkpoint, checkpoint_every)
+        except NotNumericError as error:
+            # a column whose text begins far down is left out as it would be with text in its first rows; not where
+            # it was asked for, nor beside a checkpoint, which is for the columns that were there when it began
+            if spec.features is not None or error.column not in (source.spec.features or ()) or checkpoint is not None:
+                raise
+            text.append(error.column)
+
+
+def _summed(source: OpenFiles, progress: bool | None, checkpoint: Any, checkpoint_every: float) -> Moments:
     state, saved, complete = None, None, False
     if checkpoint is not None:
         types = [one.to_string(show_schema_metadata=False) for one in source.schemas]
