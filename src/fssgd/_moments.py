@@ -173,8 +173,9 @@ class Moments:
             Columns of the features, in this order. None is every other column of numbers or booleans, in the
             order of the table, with a warning that names what was left out. All files have a say in that, whatever
             their order; where text in a CSV begins after its first 1 MB, the files are read anew without that column
-            (beside a ``checkpoint`` it is an error). The index that pandas or Dask wrote into Parquet, or without a name into CSV, is no feature unless it is named. A column of vectors of Spark gives
-            a feature for each element, ``name_0`` and so on; None takes such columns where no other is numeric.
+            (beside a ``checkpoint`` it is an error). The index that pandas or Dask wrote into Parquet, or without a
+            name into CSV, is no feature unless it is named. A column of vectors of Spark gives a feature for each
+            element, ``name_0`` and so on; None takes such columns where no other is numeric.
         weight : str, default=None
             Column of non-negative weights.
         accurate : bool, default=False
