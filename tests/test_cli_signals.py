@@ -22,6 +22,17 @@ from test_cli import COMMAND, command  # noqa: E402
 SIGNALS = {signal.SIGINT: "Interrupted.", signal.SIGTERM: "Terminated.", signal.SIGHUP: "Hung up."}
 ENDS = [(number, 128 + number, text) for number, text in SIGNALS.items()]
 
+
+@pytest.fixture(autouse=True)
+def heeded():
+    """Whoever runs the tests may have a signal ignored, as nohup does, and the command would leave it at that."""
+    usual = {number: signal.SIG_DFL for number in SIGNALS} | {signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 # as `python -m fssgd` and as the script that pip installs, with a signal while a module is being imported
 IMPORTING = """
 import os, runpy, sys

@@ -57,8 +57,8 @@ def _no_array(value: Any, names: bool) -> str | None:
         paths = all(isinstance(item, str | bytes | os.PathLike) for item in value)
         return f"a {type(value).__name__} of texts or paths ({str(value[0])!r} first)" if paths else None
     has_rows = any(hasattr(value, name) for name in ("__array__", "__len__", "shape"))
-    if isinstance(value, Number) or (has_rows and not isinstance(value, Mapping)):
-        return None
+    if isinstance(value, Number) or (has_rows and not isinstance(value, Mapping)) or sp.issparse(value):
+        return None  # a sparse matrix of keys is a mapping as well
     return f"a {type(value).__module__}.{type(value).__qualname__}"
 
 
