@@ -73,6 +73,32 @@ class TestWhichColumnsAreNumbers:
         with pytest.warns(UserWarning, match=r"not numeric were left out of the features: 'note'\. Name"):
             assert fitted(path) == (300_001, {"a": 2.0})
 
+    @pytest.mark.parametrize("n", [300, 300_000])
+    def test_truth_values_that_begin_late_are_numbers(self, tmp_path, n):
+        path = put(tmp_path / "t.csv", "a,late,y\n" + "1,,2\n" * n + "1,true,5\n2,false,4\n3,true,9\n")
+        with pytest.warns(UserWarning, match=rf"column 'late' \({n} rows\)"):
+            assert fitted(path, on_missing="drop") == (3, {"a": 2.0, "late": 3.0})
+
+    @pytest.mark.parametrize("n", [3, 300_000])
+    def test_a_column_that_is_always_blank_is_left_out(self, tmp_path, n):
+        path = put(tmp_path / "t.csv", "a,blank,y\n" + "1,,2\n" * n + "2,,4\n")
+        with pytest.warns(UserWarning, match=r"not numeric were left out of the features: 'blank'\. Name"):
+            assert fitted(path) == (n + 1, {"a": 2.0})
+
+    def test_parquet_without_rows_has_no_say(self, tmp_path):
+        pd.DataFrame({"a": pd.Series([], dtype=object), "y": pd.Series([], dtype=float)}).to_parquet(
+            tmp_path / "0.parquet"
+        )
+        pd.DataFrame({"a": [1.0, 2, 4], "y": [2.0, 4, 8]}).to_parquet(tmp_path / "1.parquet")
+        assert fitted(tmp_path) == (3, {"a": 2.0})
+
+    def test_blank_lines_before_the_header(self, tmp_path):
+        assert rows_of(put(tmp_path / "x.csv", "\n\r\nx\n1\n\n3\n"), "x")[::2] == [[1], [3]]
+        assert fitted(put(tmp_path / "t.csv", "\n\na,y\n1,2\n2,4\n4,8\n")) == (3, {"a": 2.0})
+
+    def test_a_header_that_begins_like_an_archive(self, tmp_path):
+        assert fitted(put(tmp_path / "t.csv", "BZh91,y\n1,2\n2,4\n4,8\n")) == (3, {"BZh91": 2.0})
+
     def test_text_that_begins_late_is_an_error_where_the_column_was_asked_for(self, tmp_path):
         path = put(tmp_path / "t.csv", "a,note,y\n" + "1,5,2\n" * 300_000 + "1,word,2\n")
         message = r"Column 'note' of .*t\.csv could not be read: 'word' is not a number\. .* name the features"
@@ -167,6 +193,28 @@ def test_hive_keys_with_fractions_are_numbers(tmp_path, rates):
         table = pa.table({"a": [1.0, 2.0, 4.0], "y": [2 * v + 10 * float(k) for v in (1.0, 2.0, 4.0)]})
         pq.write_table(table, tmp_path / f"rate={k}" / "p.parquet")
     assert fitted(tmp_path) == (9, {"a": 2.0, "rate": 10.0})
+
+
+def test_hive_keys_that_are_truth_values_are_numbers_and_a_list_of_folders_has_keys_as_well(tmp_path):
+    for key, y in (("true", [5.0, 7.0, 11.0]), ("False", [2.0, 4.0, 8.0])):
+        (tmp_path / f"flag={key}").mkdir()
+        pq.write_table(pa.table({"a": [1.0, 2.0, 4.0], "y": y}), tmp_path / f"flag={key}" / "p.parquet")
+    assert fitted(tmp_path) == fitted([tmp_path]) == (6, {"a": 2.0, "flag": 3.0})
+
+
+def test_links_to_folders_are_followed_but_not_in_circles(tmp_path):
+    put(tmp_path / "data" / "1.csv", MINI)
+    put(tmp_path / "elsewhere" / "2.csv", MINI)
+    (tmp_path / "data" / "more").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "back").symlink_to(tmp_path / "data")
+    assert fitted(tmp_path / "data") == (6, {"a": 2.0})
+
+
+def test_a_link_that_leads_nowhere_is_not_passed_over(tmp_path):
+    put(tmp_path / "1.csv", MINI)
+    (tmp_path / "2.csv").symlink_to(tmp_path / "gone.csv")
+    with pytest.raises(FileNotFoundError, match=r"2\.csv is a link to .*gone\.csv, which is not there"):
+        fitted(tmp_path)
 
 
 def test_hive_keys_that_are_text_or_missing(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -23,8 +23,8 @@ LAKES = (
 )
 
 
-def find_files(table: Any) -> tuple[list[str], str | None]:
-    """Return the files meant, in the order they are read, and the folder if that is what was given.
+def find_files(table: Any) -> tuple[list[str], list[str | None]]:
+    """Return the files meant, in the order they are read, and for each the folder it was found in, if one was given.
 
     Raises
     ------
@@ -34,38 +34,52 @@ def find_files(table: Any) -> tuple[list[str], str | None]:
         If a pattern or a folder holds no files, a file is there twice, or it belongs to a lake (Delta, Iceberg).
     """
     if isinstance(table, (list, tuple)):
-        paths, root = [path for item in table for path in _files_of(item)[0]], None
+        found = [(path, root) for item in table for path, root in _files_of(item)]
     else:
-        paths, root = _files_of(table)
+        found = _files_of(table)
+    paths = [path for path, _ in found]
     _refuse_twice(paths)
-    return paths, root
+    return paths, [root for _, root in found]
 
 
-def _files_of(table: Any) -> tuple[list[str], str | None]:
+def _files_of(table: Any) -> list[tuple[str, str | None]]:
     name = os.fspath(table)
     if "://" in name:
         raise ValueError(f"{name} is not a local path: open it with pyarrow.dataset.dataset, and pass the dataset.")
     path = Path(name).expanduser()
     if path.is_dir():
-        paths = sorted(
-            str(file.absolute())
-            for file in path.rglob("*")
-            if _format(file) and not any(part[0] in "._" for part in file.relative_to(path).parts) and file.is_file()
-        )
+        paths = sorted(_below(str(path.absolute())))
         _refuse_lakes([*paths, str(path.absolute() / "any")])
         if not paths:
             raise ValueError(f"There are no Parquet or CSV files in the folder {name}.")
-        return paths, str(path.absolute())
+        return [(file, str(path.absolute())) for file in paths]
     if path.exists():
-        return [str(path.absolute())], None
+        return [(str(path.absolute()), None)]
     if glob.has_magic(name):
         matches = [Path(file) for file in glob.glob(str(path), recursive=True)]
         paths = sorted(str(file.absolute()) for file in matches if not file.is_dir())
         _refuse_lakes(paths)
         if not paths:
             raise ValueError(f"No files match {name}.")
-        return paths, None
+        return [(file, None) for file in paths]
     raise FileNotFoundError(f"There is no file or folder {name}.")
+
+
+def _below(folder: str) -> Iterator[str]:
+    """Yield the files of a known format in a folder and those below it, hidden ones left out and links followed."""
+    for top, folders, files in os.walk(folder, followlinks=True):
+        within = {os.path.realpath(parent) for parent in map(str, (top, *Path(top).parents))}
+        links = {name for name in folders if os.path.islink(os.path.join(top, name))}
+        loops = {name for name in links if os.path.realpath(os.path.join(top, name)) in within}
+        folders[:] = [name for name in folders if name[0] not in "._" and name not in loops]
+        for name in files:
+            path = os.path.join(top, name)
+            if name[0] in "._" or not _format(name):
+                continue
+            if os.path.islink(path) and not os.path.exists(path):
+                raise FileNotFoundError(f"{path} is a link to {os.readlink(path)}, which is not there.")
+            if os.path.isfile(path):
+                yield path
 
 
 def _refuse_twice(paths: list[str]) -> None:
@@ -106,15 +120,24 @@ def _format(path: str | Path) -> str | None:
     return next((kind for kind, endings in FORMATS.items() if name.endswith(endings)), None)
 
 
-def hive_keys(paths: list[str], root: str | None) -> list[dict[str, Any]]:
-    """Return what the folders below ``root`` say of each file: numbers where all values of a key are numbers."""
-    if root is None:
-        return [{} for _ in paths]
-    found = [dict(_keys(os.path.relpath(path, root))) for path in paths]
-    texts = {key for keys in found for key, value in keys.items() if value is not None and not NUMBER.fullmatch(value)}
-    return [
-        {key: value if value is None or key in texts else float(value) for key, value in keys.items()} for keys in found
+def hive_keys(paths: Sequence[str], roots: Sequence[str | None]) -> list[dict[str, Any]]:
+    """Return what the folders below its root say of each file: numbers where all values of a key are numbers."""
+    found = [
+        {} if root is None else dict(_keys(os.path.relpath(path, root)))
+        for path, root in zip(paths, roots, strict=True)
     ]
+    texts = {key for keys in found for key, value in keys.items() if value is not None and _number(value) is None}
+    return [
+        {key: value if value is None or key in texts else _number(value) for key, value in keys.items()}
+        for keys in found
+    ]
+
+
+def _number(text: str) -> float | None:
+    """Return the number that is written in the name of a folder; truth values are 1 and 0, None is anything else."""
+    if NUMBER.fullmatch(text):
+        return float(text)
+    return {"true": 1.0, "false": 0.0}.get(text.lower())
 
 
 def _keys(path: str) -> Iterator[tuple[str, str | None]]:

@@ -13,7 +13,11 @@ from typing import Any
 from fssgd.tables._spec import TableSpec, listed
 
 BLOCK, LONGEST = 1 << 20, 1 << 28  # bytes: of a block, and of one that holds a single row
-CODECS = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\x28\xb5\x2f\xfd", "zstd"))
+CODECS = (
+    (re.compile(rb"\x1f\x8b"), "gzip"),
+    (re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), "bz2"),
+    (re.compile(rb"\x28\xb5\x2f\xfd"), "zstd"),
+)
 NO_CSV = (
     (b"PAR1", "a Parquet file: name it as a file that ends in .parquet"),
     (b"PK\x03\x04", "a zip archive or a spreadsheet: unpack it, or export it as CSV"),
@@ -91,7 +95,7 @@ class CsvSource:
         import pyarrow.csv as csv
 
         with self._opened() as source:
-            head, block = _read(source, 2 * BLOCK), BLOCK
+            head, block = _read(source, 2 * BLOCK).lstrip(b"\r\n"), BLOCK
             if not head.strip():
                 raise ValueError(
                     f"{self.path} could not be read: it is empty, and a header with column names was expected."
@@ -116,6 +120,24 @@ class CsvSource:
         except UnicodeDecodeError as error:
             raise ValueError(f"{self.path} is not in UTF-8 ({error}): {ENCODING}") from error
         self._refuse_delimiter(names, spec)
+        if self.stream is None:
+            self._look_further([name for name in names if spec.features is None or name in spec.columns])
+
+    def _look_further(self, names: list[str]) -> None:
+        """Find the first value of columns that have none so far: it says whether they hold numbers."""
+        import pyarrow as pa
+
+        blank = {one.name for one in self.fields if pa.types.is_null(one.type) and names.count(one.name) == 1}
+        if not blank:
+            return
+        begun: dict[str, str] = {}
+        for batch in self.batches(pa.schema([pa.field(name, pa.string()) for name in sorted(blank)])):
+            for name in blank - set(begun):
+                if len(values := batch.column(name).drop_null()):
+                    begun[name] = values[0].as_py()
+            if len(begun) == len(blank):
+                break
+        self.fields = [one.with_type(_type_of(begun[one.name])) if one.name in begun else one for one in self.fields]
 
     def batches(self, schema: Any, skip: int = 0) -> Iterator[Any]:
         """Yield record batches of these fields from row ``skip`` on; longer blocks are tried where a row needs one."""
@@ -150,10 +172,11 @@ class CsvSource:
                 return "skip"
             return "error"
 
-        rest = pa.PythonFile(_Stream(self._head, source, f"{text}\n".encode()), mode="r")
+        head = self._head or _read(source, BLOCK).lstrip(b"\r\n")
+        rest = pa.PythonFile(_Stream(head, source, f"{text}\n".encode()), mode="r")
         # a blank line in a file of one column is a cell without a value, as a blank cell is elsewhere
         parsing = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=wrong, ignore_empty_lines=count != 1)
-        converting = csv.ConvertOptions(column_types=schema, include_columns=schema.names)
+        converting = csv.ConvertOptions(column_types=schema, include_columns=schema.names, strings_can_be_null=True)
         yield from csv.open_csv(rest, csv.ReadOptions(block_size=block), parsing, converting)
         if not ended:
             raise ValueError(
@@ -170,11 +193,11 @@ class CsvSource:
             yield self._source
             return
         with open(self.path, "rb", buffering=0) if self.stream is None else nullcontext(self.stream) as raw:
-            start = _read(raw, 6)
+            start = _read(raw, 10)
             for magic, what in NO_CSV:
                 if start.startswith(magic):
                     raise ValueError(f"{self.path} is {what}.")
-            codec = next((codec for magic, codec in CODECS if start.startswith(magic)), None)
+            codec = next((codec for magic, codec in CODECS if magic.match(start)), None)
             plain = _Stream(start, raw, b"")
             if codec is None:
                 yield plain
@@ -224,3 +247,15 @@ def _read(stream: Any, size: int) -> bytes:
 
 def _is_too_long(error: Exception) -> bool:
     return "straddling" in str(error)
+
+
+def _type_of(text: str) -> Any:
+    import pyarrow as pa
+
+    if text.lower() in ("true", "false"):
+        return pa.bool_()
+    try:
+        float(text)
+    except ValueError:
+        return pa.string()
+    return pa.float64()

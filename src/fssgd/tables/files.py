@@ -83,14 +83,15 @@ def open_files(table: Any, spec: TableSpec, text: Collection[str] = ()) -> OpenF
     to be numeric, whatever their first rows look like.
     """
     import_pyarrow()
+    roots: list[str | None]
     if hasattr(table, "read"):
         stdin = sys.stdin is not None and table is sys.stdin.buffer
-        paths, root = ["standard input" if stdin else "the stream"], None
+        paths, roots = ["standard input" if stdin else "the stream"], [None]
         files: list[Any] = [CsvSource(paths[0], table)]
     else:
-        paths, root = find_files(table)
+        paths, roots = find_files(table)
         files = [CsvSource(path) if format_of(paths) == "csv" else ParquetSource(path) for path in paths]
-    keys, described = hive_keys(paths, root), []
+    keys, described = hive_keys(paths, roots), []
     for file, values in zip(files, keys, strict=True):
         with naming(file.path):
             file.look(spec)
@@ -148,8 +149,10 @@ def _described(file: Any, keys: dict[str, Any], spec: TableSpec) -> list[Column]
     import pyarrow as pa
 
     described = columns_of(pa.schema(file.fields, file.metadata), spec)
-    if _is_csv(file):  # what has no value in the first rows may have numbers further down
+    if getattr(file, "stream", None) is not None:  # what has no value in the first rows may have numbers further down
         described = [one._replace(numeric=one.numeric or one.empty) for one in described]
+    if file.rows == 0:  # the types of a file without rows say nothing: pandas writes text for lack of a better one
+        described = [one._replace(empty=True) for one in described]
     names = {one.name for one in described}
     for key in [key for key in keys if key in names]:
         del keys[key]  # the file itself knows better
