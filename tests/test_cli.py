@@ -192,7 +192,7 @@ class TestFit:
         model = LinearRegressorGD.load("model.json")
         expected = {"standardize": False, "fit_intercept": False, "tol": None, "max_iter": np.inf}
         assert expected.items() <= model.get_params().items()
-        np.testing.assert_allclose(model.coef_, np.linalg.lstsq(X, Y)[0], rtol=1e-9)
+        np.testing.assert_allclose(model.coef_, np.linalg.lstsq(X, Y, rcond=None)[0], rtol=1e-9)
 
     def test_warnings_are_lines_on_standard_error(self, folder):
         Path("odd.csv").write_text("name,x,z,y\nA,1,2,1\nB,2,2,3\nC,,1,4\nD,4,3,7\n")

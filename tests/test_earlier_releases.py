@@ -50,7 +50,7 @@ def test_a_model_of_single_precision_with_names():
     model = LinearRegressorGD.load(FOLDER / "limit_float32.json")
     assert (model.max_iter, model.n_iter_, model.coef_.dtype) == (np.inf, np.inf, np.float32)
     assert list(model.feature_names_in_) == ["a", "größe"]
-    right = np.linalg.lstsq(np.column_stack([X, np.ones(100)]), Y[:, 0])[0]
+    right = np.linalg.lstsq(np.column_stack([X, np.ones(100)]), Y[:, 0], rcond=None)[0]
     np.testing.assert_allclose([*model.coef_, model.intercept_], right, rtol=1e-6)
 
 

@@ -14,7 +14,7 @@ from fssgd.backends import get_backend
 RNG = np.random.default_rng(0)
 N = 200
 NOISE, OTHER = RNG.normal(size=N), RNG.normal(size=N)
-OTHER -= np.c_[NOISE, np.ones(N)] @ np.linalg.lstsq(np.c_[NOISE, np.ones(N)], OTHER)[0]
+OTHER -= np.c_[NOISE, np.ones(N)] @ np.linalg.lstsq(np.c_[NOISE, np.ones(N)], OTHER, rcond=None)[0]
 
 # X, y, settings: an eigenvalue of H is below p eps L, and y depends on its direction
 HIDDEN = {
