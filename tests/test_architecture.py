@@ -45,7 +45,7 @@ def test_nothing_heavy_is_loaded(stages):
 
 def test_backends_are_imported_when_they_are_used(stages):
     _, imported, stepped, jumped, _, _ = stages
-    assert "fssgd._estimator" in imported
+    assert "fssgd._estimators.gradient_descent" in imported
     backends = {f"fssgd.backends.{name}" for name in ("numpy", "spectral", "tensorflow")}
     assert not backends & imported
     assert backends & stepped == {"fssgd.backends.numpy"}

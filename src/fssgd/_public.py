@@ -1,13 +1,13 @@
 """The public names, from where they are."""
 
-from fssgd._diagnosis import diagnose
-from fssgd._display import CoefficientPathDisplay, DescentPathDisplay, LearningRateDisplay, LossCurveDisplay
-from fssgd._errors import DivergenceError
-from fssgd._estimator import LinearRegressorGD
-from fssgd._findings import Diagnosis
-from fssgd._moments import Moments
-from fssgd._path import GradientPath
-from fssgd._selection import LinearRegressorGDCV
+from fssgd._estimators.early_stopping import LinearRegressorGDCV
+from fssgd._estimators.gradient_descent import LinearRegressorGD
+from fssgd._estimators.messages import DivergenceError
+from fssgd._insight.diagnose import diagnose
+from fssgd._insight.diagnosis import Diagnosis
+from fssgd._insight.displays import CoefficientPathDisplay, DescentPathDisplay, LearningRateDisplay, LossCurveDisplay
+from fssgd._moments.moments import Moments
+from fssgd._path.gradient_path import GradientPath
 from fssgd.backends import Backend, available_backends, register_backend
 
 __all__ = [

@@ -6,7 +6,7 @@ import abc
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from fssgd._problem import Monitor, Problem, Solution
+from fssgd.backends._problem import Monitor, Problem, Solution
 
 
 class Backend(abc.ABC):

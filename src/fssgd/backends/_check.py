@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fssgd._path import GradientPath
-from fssgd._problem import Problem, Solution, Status
+from fssgd._path.gradient_path import GradientPath
+from fssgd.backends._problem import Problem, Solution, Status
 
 
 def checked_solution(solution: Any, problem: Problem, backend: str) -> Solution:

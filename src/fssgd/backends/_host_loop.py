@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fssgd._problem import Array, Monitor, Problem, Solution, Status
+from fssgd.backends._problem import Array, Monitor, Problem, Solution, Status
 
 Evaluate = Callable[[Array], tuple[Any, Array]]
 

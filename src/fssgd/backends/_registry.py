@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fssgd._lazy import how_to_get, load
+from fssgd._support.optional import how_to_get, load
 from fssgd.backends._base import Backend
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from fssgd._problem import Problem
+from fssgd.backends._problem import Problem
 
 BLOCK_ROWS = 4096
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fssgd._decay import first_integer
-from fssgd._path import ACCURACY, GradientPath
-from fssgd._problem import Array, Monitor, Problem, Rows, Solution, Status
-from fssgd._refine import refined_limit
+from fssgd._path.gradient_path import ACCURACY, GradientPath
+from fssgd._path.power_sums import first_integer
 from fssgd.backends._base import Backend
+from fssgd.backends._problem import Array, Monitor, Problem, Rows, Solution, Status
+from fssgd.backends._refinement import refined_limit
 
 
 class Spectral(Backend):

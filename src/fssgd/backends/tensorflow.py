@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from fssgd._problem import Array, Monitor, Problem, Solution, Status
 from fssgd.backends._base import Backend
 from fssgd.backends._host_loop import descend
+from fssgd.backends._problem import Array, Monitor, Problem, Solution, Status
 from fssgd.backends._tensorflow_step import Arrays, loss_and_gradient, sparse_parts
 
 CAPACITY = 32_768  # losses a call of the loop can hold: a size XLA compiles in

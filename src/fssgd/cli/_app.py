@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 import fssgd
-from fssgd.cli._bench import bench
 from fssgd.cli._console import reporting
-from fssgd.cli._demo import demo
 from fssgd.cli._diagnose import diagnose
+from fssgd.cli._experiment.bench import bench
+from fssgd.cli._experiment.demo import demo
 from fssgd.cli._fit import fit
 from fssgd.cli._predict import predict
 

@@ -9,7 +9,7 @@ import typer
 
 import fssgd
 from fssgd.cli._console import announce_decomposition, in_options, reporting, working
-from fssgd.cli._data import read_moments, sources
+from fssgd.cli._input import read_moments, sources
 from fssgd.cli._options import (
     Accurate,
     Alpha,

@@ -12,7 +12,7 @@ import typer
 
 from fssgd import LinearRegressorGD, Moments
 from fssgd.cli._console import aligned, announce_decomposition, reporting, working
-from fssgd.cli._data import read_moments, sources
+from fssgd.cli._input import read_moments, sources
 from fssgd.cli._options import (
     Accurate,
     Alpha,
@@ -30,7 +30,7 @@ from fssgd.cli._options import (
 )
 from fssgd.cli._outputs import check_outputs
 from fssgd.tables import TableSpec
-from fssgd.tables.rows import load_rows
+from fssgd.tables._row_batches import load_rows
 
 
 @reporting

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fssgd._atomic import check_writable, identity
-from fssgd.cli._data import sources
+from fssgd._support.atomic_files import check_writable, identity
+from fssgd.cli._input import sources
 from fssgd.tables.files import find_files
 
 

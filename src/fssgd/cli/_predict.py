@@ -10,15 +10,15 @@ import numpy as np
 import typer
 
 from fssgd import LinearRegressorGD
-from fssgd._atomic import write_atomically
+from fssgd._support.atomic_files import write_atomically
 from fssgd.cli._console import reporting, working
-from fssgd.cli._data import sources
+from fssgd.cli._input import sources
 from fssgd.cli._options import Data
 from fssgd.cli._outputs import check_outputs
 from fssgd.tables import TableSpec
+from fssgd.tables._row_batches import open_rows
 from fssgd.tables.arrow import import_pyarrow
 from fssgd.tables.files import FORMATS
-from fssgd.tables.rows import open_rows
 
 
 @reporting

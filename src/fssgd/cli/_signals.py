@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from fssgd._atomic import remove_unfinished
+from fssgd._support.atomic_files import remove_unfinished
 
 WORDS = {"SIGINT": "Interrupted.", "SIGTERM": "Terminated.", "SIGHUP": "Hung up."}
 ENDING = {getattr(signal, name): text for name, text in WORDS.items() if hasattr(signal, name)}

@@ -23,8 +23,8 @@ One whose table can add up sums by itself (a SQL engine, a cluster) returns the
 :func:`register_table`, that adds predictions to such a table where it is.
 """
 
-from fssgd.tables._pass import TablePass
-from fssgd.tables._registry import read_table, register_table
-from fssgd.tables._spec import Column, TableSpec
+from fssgd._moments.table_registry import read_table, register_table
+from fssgd._moments.table_spec import Column, TableSpec
+from fssgd.tables._row_pass import TablePass
 
 __all__ = ["Column", "TablePass", "TableSpec", "read_table", "register_table"]

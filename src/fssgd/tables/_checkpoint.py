@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._atomic import check_writable, identity, write_atomically
-from fssgd._blocks import rows_of_block
-from fssgd._moments_file import FIELDS as MOMENTS_FIELDS
-from fssgd._moments_file import moments_fields, moments_of_fields
-from fssgd._saved import check_format, parse_json, read_npz, why
-from fssgd.tables._spec import TableSpec
-from fssgd.tables._state import PassState
+from fssgd._moments.moments_file import FIELDS as MOMENTS_FIELDS
+from fssgd._moments.moments_file import moments_fields, moments_of_fields
+from fssgd._moments.row_sums import rows_of_block
+from fssgd._moments.table_spec import TableSpec
+from fssgd._support.atomic_files import check_writable, identity, write_atomically
+from fssgd._support.saved_files import check_format, parse_json, read_npz, why
+from fssgd.tables._pass_state import PassState
 
 FORMAT, VERSION = "fssgd.checkpoint", 1
 COUNTS = ("file", "row", "rows", "dropped")

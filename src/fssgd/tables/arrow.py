@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._blocks import BLOCK_ROWS
-from fssgd._moments import Moments
-from fssgd.tables._pass import TablePass
-from fssgd.tables._spec import Column, TableSpec
+from fssgd._moments.moments import Moments
+from fssgd._moments.row_sums import BLOCK_ROWS
+from fssgd._moments.table_spec import Column, TableSpec
+from fssgd.tables._row_pass import TablePass
 
 BATCH_ROWS, BATCH_SIZE = 65_536, 1 << 21  # rows and values: 16 MB; pages decoded in parts cost more (measured)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fssgd._collections import tree_sum
-from fssgd._moments import Moments
-from fssgd.tables._pass import TablePass
-from fssgd.tables._spec import TableSpec
-from fssgd.tables._state import PassState, merge_states, moments_of_state
+from fssgd._moments.moments import Moments
+from fssgd._moments.table_spec import TableSpec
+from fssgd._rows.dask_graph import tree_sum
+from fssgd.tables._pass_state import PassState, merge_states, moments_of_state
+from fssgd.tables._row_pass import TablePass
 from fssgd.tables.frames import add_pandas, pandas_columns
 
 WHERE = "the Dask DataFrame"

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._moments import Moments
+from fssgd._moments.moments import Moments
+from fssgd._moments.table_spec import Column, TableSpec
 from fssgd.tables._checkpoint import Checkpoint
-from fssgd.tables._pass import TablePass
+from fssgd.tables._csv_files import CsvSource, NotNumericError
+from fssgd.tables._parquet_files import ParquetSource
 from fssgd.tables._paths import FORMATS, find_files, format_of, hive_keys
-from fssgd.tables._spec import Column, TableSpec
+from fssgd.tables._row_pass import TablePass
 from fssgd.tables.arrow import arrays_of, columns_of, import_pyarrow, scan_options
-from fssgd.tables.csv_files import CsvSource, NotNumericError
-from fssgd.tables.parquet_files import ParquetSource
 
 __all__ = ["FORMATS", "OpenFiles", "find_files", "open_files", "read_files"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fssgd._moments import Moments
-from fssgd.tables._pass import TablePass
-from fssgd.tables._spec import Column, TableSpec
+from fssgd._moments.moments import Moments
+from fssgd._moments.table_spec import Column, TableSpec
+from fssgd.tables._row_pass import TablePass
 from fssgd.tables.arrow import BATCH_ROWS
 
 

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._blocks import EPS
-from fssgd._moments import Moments
-from fssgd._sums import Sums
-from fssgd.tables._expressions import added_up, refuse_taken
+from fssgd._moments.moments import Moments
+from fssgd._moments.row_sums import EPS
+from fssgd._moments.sums import Sums
+from fssgd._moments.table_spec import Column, TableSpec, capital
+from fssgd.tables._engine_columns import added_up, refuse_taken
+from fssgd.tables._pass_state import INFINITE, MISSING, NEGATIVE, PassState, moments_of_state, raise_faults
 from fssgd.tables._progress import ProgressBar
-from fssgd.tables._spec import Column, TableSpec, capital
-from fssgd.tables._state import INFINITE, MISSING, NEGATIVE, PassState, moments_of_state, raise_faults
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]

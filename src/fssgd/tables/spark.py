@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._moments import Moments
-from fssgd._moments_file import moments_fields, sums_of_fields
-from fssgd.tables._expressions import added_up, refuse_taken
-from fssgd.tables._pass import TablePass
-from fssgd.tables._spec import Column, TableSpec, capital, listed
-from fssgd.tables._state import PassState, merge_states, moments_of_state
+from fssgd._moments.moments import Moments
+from fssgd._moments.moments_file import moments_fields, sums_of_fields
+from fssgd._moments.table_spec import Column, TableSpec, capital, listed
+from fssgd.tables._engine_columns import added_up, refuse_taken
+from fssgd.tables._pass_state import PassState, merge_states, moments_of_state
+from fssgd.tables._row_pass import TablePass
 from fssgd.tables.arrow import array_of
 
 WHERE = "the Spark DataFrame"

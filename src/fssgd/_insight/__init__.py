@@ -1,0 +1,1 @@
+"""What the numbers of a fit say: diagnosis, summary and displays."""

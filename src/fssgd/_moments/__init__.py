@@ -1,0 +1,1 @@
+"""The sums over the rows that least squares needs, and the validation of what is summed."""

@@ -1,0 +1,1 @@
+"""Every iterate of a descent in closed form."""

@@ -1,0 +1,86 @@
+"""Gradient descent as a linear smoother: after k steps the parameters are a fixed matrix times y.
+
+With M = 2/S [Z 1]' D [Z 1], the part of the Hessian H = V diag(h) V' that comes from the data,
+
+    df(k) = tr(hat matrix) = sum_j phi_k(h_j) v_j' M v_j,
+    n - df(k) = n - df(inf) + sum_j (1 - eta h_j)^k v_j' M v_j / h_j,
+
+the second a sum of terms of one sign. Where rows of weight s_i have variance ``sigma^2 / s_i``, s_i counted in units
+of their mean, theta_k has the covariance ``sigma^2 (2 / n) V phi_k V' M V phi_k V'``. In the limit without a penalty
+that is the textbook's ``sigma^2 (X'X)^-1``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from fssgd._path.spectral_filter import Filter, Flags
+from fssgd._path.spectrum import Spectrum
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Smoother:
+    """The matrix that takes y to parameters and fitted values, seen through its spectrum.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    filter : Filter
+    n_samples : int
+        Rows of positive weight.
+    """
+
+    spectrum: Spectrum
+    filter: Filter
+    n_samples: int
+
+    def degrees_of_freedom(self, ks: Array, odd: Flags) -> Array:
+        """Return df(k), of shape (n_k,)."""
+        curvature = self.spectrum.curvature
+        seen = curvature > 0
+        with np.errstate(over="ignore"):
+            return np.asarray(self.filter.reached(ks[:, None], odd[:, None])[:, seen] @ curvature[seen])
+
+    def residual_share(self, ks: Array, odd: Flags) -> Array:
+        """Return 1 - df(k) / n, of shape (n_k,), as a sum of terms that are positive while the step is stable."""
+        left = self.fixed_residual + self.filter.left(ks[:, None], odd[:, None]) @ self.fitted_shares
+        return np.asarray(left / self.n_samples)
+
+    @cached_property
+    def fitted_shares(self) -> Array:
+        """How much of each mode the limit fits, v_j' M v_j / h_j: exactly 1, but for a penalty."""
+        h = self.spectrum.eigenvalues
+        return np.divide(self.spectrum.curvature, h, out=np.zeros_like(h), where=h > 0)
+
+    @cached_property
+    def fixed_residual(self) -> float:
+        """n minus the degrees of freedom of the limit."""
+        seen = self.spectrum.eigenvalues > 0
+        return float(self.n_samples - int(seen.sum()) + (1.0 - self.fitted_shares)[seen].sum())
+
+    def spread(self, k: float, odd: bool, vectors: Array, root: Array | None) -> Array:
+        """Return G with ``sigma^2 G G'`` the covariance of what ``vectors`` makes of theta_k.
+
+        Parameters
+        ----------
+        k, odd : float, bool
+            The step, and whether it is odd.
+        vectors : ndarray of shape (n, n_modes)
+            A linear function of the eigenvectors: they themselves for theta_k, unscaled for coefficients.
+        root : ndarray of shape (n_rows, n_modes) or None
+            R with ``R' R = V' M V``; None where that is diag(h), without a penalty. (As ``diag(h) - V' (H - M) V`` it
+            would have the rounding of the largest eigenvalue.)
+
+        Returns
+        -------
+        ndarray of shape (n, n_modes) or (n, n_rows)
+        """
+        moved, h = vectors * self.filter.reached(k, odd), self.spectrum.eigenvalues
+        spread = moved * np.sqrt(h) if root is None else moved @ root.T
+        return np.asarray(spread * np.sqrt(2.0 / self.n_samples))

@@ -1,0 +1,1 @@
+"""Rows that can be stepped over: arrays in memory, and the partitions of Dask collections."""

@@ -1,0 +1,111 @@
+"""What a fit reads: rows, validated but for their finiteness, which is read off the sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from fssgd._descent.coordinates import Scaling
+from fssgd._moments.checks import assert_values_finite, canonical, check_resolved
+from fssgd._moments.column_statistics import Columns
+from fssgd._moments.moments import Moments
+from fssgd.backends._problem import Data, Rows, working_dtype
+
+Array = npt.NDArray[np.float64]
+
+
+class Source(Protocol):
+    """Rows in the user's units, in memory or elsewhere."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of X: float64 or float32."""
+
+    @property
+    def shape(self) -> tuple[float, int]:
+        """Number of rows, NaN where it is not known, and of features."""
+
+    @property
+    def single(self) -> bool:
+        """Whether y is 1-D."""
+
+    @property
+    def smaller_side(self) -> float:
+        """The size that a decomposition has to cope with."""
+
+    def moments(self, names: Any = None) -> Moments:
+        """Sum up the rows, or raise if a value is not finite; ``names`` are those of the features."""
+
+    def columns(self, names: Any = None) -> Columns:
+        """Measure the columns of X and then of y one by one, or raise if a value is not finite."""
+
+    def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> Data:
+        """Return the rows of positive weight in the coordinates of a descent."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """Rows in memory.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (n_samples, n_features)
+        As :func:`~fssgd._moments.checks.dtypes_read` has it.
+    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+    weight : ndarray of shape (n_samples,) or None
+    """
+
+    X: Any
+    y: npt.NDArray[np.floating[Any]]
+    weight: Array | None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return working_dtype(self.X)
+
+    @property
+    def shape(self) -> tuple[float, int]:
+        return self.X.shape[0], self.X.shape[1]
+
+    @property
+    def single(self) -> bool:
+        return self.y.ndim == 1
+
+    @property
+    def smaller_side(self) -> float:
+        """Of a sparse matrix the number of features: the rows of a wide one would have to be made dense."""
+        return float(self.X.shape[1] if sp.issparse(self.X) else min(self.X.shape))
+
+    @property
+    def _outputs(self) -> npt.NDArray[np.floating[Any]]:
+        return self.y.reshape(len(self.y), -1)
+
+    @cached_property
+    def _counted(self) -> tuple[Any, npt.NDArray[np.floating[Any]], Array | None]:
+        """The rows of positive weight."""
+        if self.weight is None or self.weight.all():
+            return self.X, self._outputs, self.weight
+        kept = self.weight > 0
+        return self.X[kept], self._outputs[kept], self.weight[kept]
+
+    def moments(self, names: Any = None) -> Moments:
+        return Moments.of_rows(self.X, self._outputs, self.weight, feature_names=names)
+
+    def columns(self, names: Any = None) -> Columns:
+        X, y, weight = self._counted
+        if len(y) < len(self.y):
+            assert self.weight is not None
+            assert_values_finite(self.X[self.weight == 0], self.y[self.weight == 0])
+        X = canonical(X)
+        columns = Columns.of(X, y, weight)
+        check_resolved(columns.mean, columns.variance, columns.constant, X, y, names, columns.weight)
+        return columns
+
+    def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> Rows:
+        X, y, weight = self._counted
+        return Rows(canonical(X), y, weight, scaling, level, fit_intercept)

@@ -1,0 +1,1 @@
+"""Files that are whole or absent, threads of BLAS, packages imported when first used: no mathematics."""

@@ -1,0 +1,1 @@
+"""The two commands that measure: demo, the question's experiment, and bench."""
