@@ -67,10 +67,10 @@ def test_forward_and_backward_are_transposes_also_of_a_centred_sparse_design(fit
     dense = problem_of(X, Y, WEIGHT, fit_intercept=fit_intercept).rows
     assert sp.issparse(sparse.matrix)
     assert (sparse.offset is not None) == fit_intercept
-    np.testing.assert_allclose(sparse.forward(theta), dense.matrix @ theta, rtol=0, atol=50 * EPS)
-    np.testing.assert_allclose(sparse.backward(residual), dense.matrix.T @ residual, rtol=0, atol=50 * EPS)
+    np.testing.assert_allclose(sparse.matvec(theta), dense.matrix @ theta, rtol=0, atol=50 * EPS)
+    np.testing.assert_allclose(sparse.rmatvec(residual), dense.matrix.T @ residual, rtol=0, atol=50 * EPS)
     np.testing.assert_allclose(
-        np.vdot(sparse.forward(theta), residual), np.vdot(theta, sparse.backward(residual)), atol=200 * EPS
+        np.vdot(sparse.matvec(theta), residual), np.vdot(theta, sparse.rmatvec(residual)), atol=200 * EPS
     )
 
 
@@ -81,7 +81,7 @@ def test_rows_are_weighted_scaled_and_counted_from_the_level():
     np.testing.assert_array_equal(rows.matrix[:, 3:], share)
     np.testing.assert_allclose(rows.targets, (Y - [5.0, 6.0]) * share, rtol=4 * EPS)
     assert rows.matrix.flags.f_contiguous
-    assert np.linalg.norm(rows.root_share) == pytest.approx(1.0, rel=4 * EPS)
+    assert np.linalg.norm(rows.sqrt_weights) == pytest.approx(1.0, rel=4 * EPS)
 
 
 def test_more_rows_than_are_scaled_at_a_time():

@@ -244,7 +244,7 @@ def test_accurate_moments_add_up_to_accurate_ones(rng):
     roots = [Moments.from_arrays(X[part], y[part], accurate=True) for part in parts]
     total = roots[0] + roots[1] + roots[2]
     assert total.accurate
-    assert total.root_x.shape[0] <= 4
+    assert total.factor_x.shape[0] <= 4
     check(total, X, y)
     mixed = roots[0] + roots[1] + Moments.from_arrays(X[parts[2]], y[parts[2]])
     assert not mixed.accurate

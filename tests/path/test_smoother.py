@@ -89,12 +89,12 @@ def test_the_ridge_equivalent_shrinks_alike(alpha):
     np.testing.assert_allclose(penalties, alpha + 1 / (2 * 0.01 * ks), rtol=1e-15)
     data = path.spectrum.curvature[:4]
     for k, penalty in zip(ks, penalties, strict=True):
-        kept = data * path.filter.reached(float(k), False)[:4]
+        kept = data * path.filter.values(float(k), False)[:4]
         assert (np.abs(kept - data / (data + 2 * penalty)) <= 0.21).all()
     assert path.ridge_equivalent(0) == np.inf
     assert path.ridge_equivalent(np.inf) == alpha
     small = GradientPath.from_arrays(1e-4 * X, Y, standardize=False, learning_rate=0.01, alpha=alpha)
-    kept = small.spectrum.curvature[:4] * small.filter.reached(3.0, True)[:4]
+    kept = small.spectrum.curvature[:4] * small.filter.values(3.0, True)[:4]
     if not alpha:
         np.testing.assert_allclose(kept, small.spectrum.curvature[:4] / (2 * small.ridge_equivalent(3)), rtol=1e-6)
 

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 import fssgd._estimators.fitting
 from fssgd import DivergenceError, GradientPath, LinearRegressorGD, Moments
 from fssgd._descent.coordinates import Scaling
-from fssgd._rows.dask_source import Partitions
+from fssgd._rows.dask_source import DaskSource
 from fssgd.backends import Backend
 from strategies import CI
 
@@ -125,8 +125,8 @@ def test_more_columns_than_the_closed_form_takes(monkeypatch):
     monkeypatch.setattr(fssgd._estimators.fitting, "LIMIT", 0)  # in memory the number of rows is known to be small
     expected = LinearRegressorGD(backend="numpy", max_iter=3, tol=None).fit(wide, wide[:, 0])
     np.testing.assert_allclose(got.coef_, expected.coef_, rtol=0, atol=1e-12)
-    assert Partitions.of(cut(wide), cut(wide[:, 0]), None).smaller_side == 60
-    assert Partitions.of(unknown(wide), unknown(wide[:, 0]), None).smaller_side == 4200
+    assert DaskSource.of(cut(wide), cut(wide[:, 0]), None).decomposition_size == 60
+    assert DaskSource.of(unknown(wide), unknown(wide[:, 0]), None).decomposition_size == 4200
 
 
 @settings(CI, max_examples=40)
@@ -400,7 +400,7 @@ class InMemory(Backend):
     name = "in-memory"
 
     def solve(self, problem, monitor):
-        return problem.data
+        return problem.rows_in_memory()
 
 
 def test_a_backend_that_needs_the_rows_in_memory_says_what_to_use():
@@ -417,15 +417,15 @@ def test_a_cluster_gives_the_same_model(cluster, backend):
 
 def test_steps_go_on_when_a_worker_dies(cluster):
     """Between two steps: the partitions it held are laid out again by another."""
-    rows = Partitions.of(cut(X, 20), cut(y, 20), None).rows(Scaling(X.mean(axis=0), X.std(axis=0)), np.zeros(1), True)
+    rows = DaskSource.of(cut(X, 20), cut(y, 20), None).rows(Scaling(X.mean(axis=0), X.std(axis=0)), np.zeros(1), True)
     theta = rng.normal(size=(P + 1, 1))
-    before = rows.misfit(theta)
+    before = rows.squared_residual_and_gradient(theta)
     held = cluster.has_what()
     victim = max(held, key=lambda address: len(held[address]))
     assert len(held[victim]) > 0
     (pid,) = cluster.run(os.getpid, workers=[victim]).values()
     os.kill(pid, signal.SIGKILL)
-    after = rows.misfit(theta)
+    after = rows.squared_residual_and_gradient(theta)
     assert float(after[0]) == float(before[0])
     np.testing.assert_array_equal(after[1], before[1])
     assert victim not in cluster.has_what()

@@ -51,7 +51,7 @@ def every_ratio(score):
     for odd in (True, False):
         chosen = ks[(ks % 2 == 1) == odd]
         if len(chosen):
-            seen = score.look(np.column_stack([chosen, chosen]), odd)
+            seen = score.bounds(np.column_stack([chosen, chosen]), odd)
             value[chosen.astype(int) - 1], divisor[chosen.astype(int) - 1] = seen.value[:, 0], seen.divisor[:, 0]
     return value, divisor
 
@@ -99,13 +99,15 @@ def test_bounds_hold_at_every_step_between_knots(score, start, pairs):
     high -= (high - low) % 2
     if high <= low:
         return
-    seen = score.look(np.array([[low, high]], float), bool(low % 2))
+    seen = score.bounds(np.array([[low, high]], float), bool(low % 2))
     value, divisor = every_ratio(score)
     ks = np.arange(low, high + 1, 2 if score.alternates else 1)
     for ratio in (0.0, 0.5 * value[low - 1], 3.0 * value[low - 1]):
         excess = (value - ratio * divisor)[ks - 1]
-        bend = max(seen.bend[0, 0] - ratio * seen.divisor_bend[0, 0], 0.0)
-        floor = min(excess[0], excess[-1]) - bend * (high - low) ** 2 / 8
+        second_derivative_bound = max(
+            seen.second_derivative_bound[0, 0] - ratio * seen.divisor_second_derivative_bound[0, 0], 0.0
+        )
+        floor = min(excess[0], excess[-1]) - second_derivative_bound * (high - low) ** 2 / 8
         size = np.abs(value[ks - 1]).max() + ratio * divisor[ks - 1].max()
         assert excess.min() >= floor - 1e-12 * size - score.rounding
 
@@ -122,9 +124,9 @@ def test_few_values_are_looked_at():
         class Counting:
             rounding, alternates, count = score.rounding, score.alternates, 0
 
-            def look(self, knots, odd, score=score):
+            def bounds(self, knots, odd, score=score):
                 self.count += knots.size
-                return score.look(knots, odd)
+                return score.bounds(knots, odd)
 
         counting = Counting()
         lowest_ratio(counting, last)

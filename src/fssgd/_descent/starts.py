@@ -27,7 +27,7 @@ def at_zero(settings: Settings) -> Start:
     return start
 
 
-def at_coefficients(coef: Any, intercept: Any, settings: Settings, *, single: bool) -> Start:
+def at_coefficients(coef: Any, intercept: Any, settings: Settings, *, single_output: bool) -> Start:
     """Start at ``coef_init`` and ``intercept_init`` as the user gives them, None for zeros.
 
     Parameters
@@ -35,7 +35,7 @@ def at_coefficients(coef: Any, intercept: Any, settings: Settings, *, single: bo
     coef, intercept : array-like or None
         Of the shapes of ``coef_`` and ``intercept_``.
     settings : Settings
-    single : bool
+    single_output : bool
         Whether y is 1-D.
 
     Returns
@@ -46,8 +46,8 @@ def at_coefficients(coef: Any, intercept: Any, settings: Settings, *, single: bo
 
     def start(scaling: Scaling, level: Array) -> Array:
         shape = len(scaling.scale), len(level)
-        weights = _checked("coef_init", coef, shape[:1] if single else shape[::-1], shape)
-        height = _checked("intercept_init", intercept, () if single else shape[1:], shape[1:])
+        weights = _checked("coef_init", coef, shape[:1] if single_output else shape[::-1], shape)
+        height = _checked("intercept_init", intercept, () if single_output else shape[1:], shape[1:])
         if height.any() and not settings.fit_intercept:
             raise ValueError("intercept_init was given, but fit_intercept=False: drop one of the two.")
         return _theta(*scaling.rescale(weights, height - level), settings)

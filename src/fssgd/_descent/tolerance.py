@@ -18,7 +18,7 @@ RANGES = {"float64": (1e-290, 1e290), "float32": (1e-22, 1e30)}  # with room for
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
+class ToleranceReference:
     """What tolerances are relative to; neither depends on where a descent starts.
 
     Parameters
@@ -33,7 +33,7 @@ class Reference:
     loss: float
 
     @classmethod
-    def of(cls, moments: Moments, scaling: Scaling, fit_intercept: bool) -> Reference:
+    def of(cls, moments: Moments, scaling: Scaling, fit_intercept: bool) -> ToleranceReference:
         """Read G and F off the moments."""
         slope = moments.scatter_xy / moments.weight_sum
         loss, level = float(moments.variance_y.sum()), float(moments.mean_y @ moments.mean_y)
@@ -44,7 +44,9 @@ class Reference:
         slope = slope / scaling.scale[:, None]
         return cls(2.0 * math.sqrt(np.vdot(slope, slope)), loss)
 
-    def checked(self, curvature: float, start: Array, fit_intercept: bool, dtype: str = "float64") -> Reference:
+    def require_in_range(
+        self, curvature: float, start: Array, fit_intercept: bool, dtype: str = "float64"
+    ) -> ToleranceReference:
         """Return self, or raise if squares of gradients leave the range in which steps are taken.
 
         Parameters

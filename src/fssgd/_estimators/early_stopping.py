@@ -25,7 +25,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted
 
 from fssgd._descent.settings import as_float64
-from fssgd._estimators.fitting import Survey, survey_moments
+from fssgd._estimators.fitting import Preparation, prepare_from_moments
 from fssgd._estimators.gradient_descent import LinearRegressorGD
 from fssgd._estimators.linear_model import LinearModel
 from fssgd._moments.checks import check_arrays
@@ -217,12 +217,12 @@ class LinearRegressorGDCV(LinearModel):
         rows = FoldRows(X, y.reshape(len(y), -1), weight, getattr(self, "feature_names_in_", None))
         splits = self._splits(criterion, X, y, sample_weight, params)
         total, parts = rows.fold_moments(splits)
-        survey = survey_moments(total, self._settings(), None, data.single, data)
-        assert survey.path is not None
-        path, shared = survey.path, replace(self._settings(), learning_rate=survey.path.learning_rate)
+        preparation = prepare_from_moments(total, self._settings(), None, data.single_output, data)
+        assert preparation.path is not None
+        path, shared = preparation.path, replace(self._settings(), learning_rate=preparation.path.learning_rate)
         self.__dict__.pop("_fold_errors", None)
         if not splits and path.rounding_at(int(self.max_iter)) > ACCURACY:
-            path = GradientPath.of(rows.moments(accurate=True), shared, single=data.single)
+            path = GradientPath.of(rows.moments(accurate=True), shared, single_output=data.single_output)
         if criterion == "gcv":
             n_iter, score = self._lowest_gcv(path)
         elif criterion == "discrepancy":
@@ -230,7 +230,7 @@ class LinearRegressorGDCV(LinearModel):
         else:
             self._fold_errors = fold_errors(rows, splits, total, parts, shared, int(self.max_iter))
             n_iter, score = self._lowest_error(self._fold_errors)
-        self._take_steps(n_iter, survey, data.dtype, data.single)
+        self._take_steps(n_iter, preparation, data.dtype, data.single_output)
         self.best_score_ = score
         if criterion == "discrepancy":
             self._warn_above_noise()
@@ -358,14 +358,16 @@ class LinearRegressorGDCV(LinearModel):
     def _last(self, reach: float) -> int:
         return int(max(1, min(self.max_iter, reach)))
 
-    def _take_steps(self, n_iter: int, survey: Survey, dtype: Any, single: bool) -> None:
+    def _take_steps(self, n_iter: int, preparation: Preparation, dtype: Any, single_output: bool) -> None:
         """Fit with that many steps, and take over everything fitted."""
         model = self._fixed(self.learning_rate, n_iter)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
-        problem, backend = model._problem(survey, model._settings(), dtype), get_backend("spectral")
-        model._conclude(survey, problem, backend.solve(problem, lambda k, theta: False), backend.name, single)
+        problem, backend = model._problem(preparation, model._settings(), dtype), get_backend("spectral")
+        model._conclude(
+            preparation, problem, backend.solve(problem, lambda k, theta: False), backend.name, single_output
+        )
         settings = model.get_params(deep=False)
         self.__dict__.update({name: value for name, value in vars(model).items() if name not in settings})
 

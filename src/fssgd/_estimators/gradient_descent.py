@@ -17,14 +17,14 @@ from fssgd._descent.coordinates import Scaling
 from fssgd._descent.settings import Settings, as_float64
 from fssgd._descent.starts import Start, at_coefficients, at_iterate, at_zero
 from fssgd._estimators.callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
-from fssgd._estimators.fitting import Survey, is_decomposable, survey_moments, survey_rows
+from fssgd._estimators.fitting import Preparation, is_decomposable, prepare_from_moments, prepare_from_rows
 from fssgd._estimators.linear_model import LinearModel, after_closed_form, check_features
 from fssgd._estimators.messages import accuracy_message, convergence_message, divergence_error
 from fssgd._moments.checks import NoWeightError, check_arrays, column_names, within_float64
 from fssgd._moments.moments import Moments
-from fssgd._rows.arrays import Arrays, Source
+from fssgd._rows.arrays import ArraySource, Source
 from fssgd._rows.dask_graph import is_collection
-from fssgd._rows.dask_source import Partitions
+from fssgd._rows.dask_source import DaskSource
 from fssgd.backends import Backend, get_backend
 from fssgd.backends._check import checked_solution
 from fssgd.backends._problem import Problem, Solution, Status
@@ -193,26 +193,30 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         """
         self._validate_params()
         data = self._source(X, y, sample_weight, reset=True)
-        backend, settings, single = self._chosen_backend(data), self._settings(), data.single
-        start = self._start(settings, single, coef_init, intercept_init)
+        backend, settings, single_output = self._chosen_backend(data), self._settings(), data.single_output
+        start = self._start(settings, single_output, coef_init, intercept_init)
         names = getattr(self, "feature_names_in_", None)
         if backend.closed_form or is_decomposable(data):
-            survey = survey_moments(data.moments(names), settings, start, single, data)
+            preparation = prepare_from_moments(data.moments(names), settings, start, single_output, data)
         else:
-            survey = survey_rows(data, settings, start, names)
-        problem = self._problem(survey, settings, data.dtype)
+            preparation = prepare_from_rows(data, settings, start, names)
+        problem = self._problem(preparation, settings, data.dtype)
         if not backend.closed_form:
-            survey.reference.checked(survey.curvature, survey.start, settings.fit_intercept, data.dtype.name)
+            preparation.reference.require_in_range(
+                preparation.curvature, preparation.start, settings.fit_intercept, data.dtype.name
+            )
         monitor = FitMonitor(
             self,
             0 if backend.closed_form else len(list(problem.chunk_ends())),
-            lambda theta: self._coefficients(survey, np.reshape(theta, survey.start.shape), single, data.dtype),
+            lambda theta: self._coefficients(
+                preparation, np.reshape(theta, preparation.start.shape), single_output, data.dtype
+            ),
             {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
         )
         solution = backend.solve(problem, monitor)
         if not type(backend).__module__.startswith("fssgd."):
             solution = checked_solution(solution, problem, backend.name)
-        self._conclude(survey, problem, solution, backend.name, single)
+        self._conclude(preparation, problem, solution, backend.name, single_output)
         monitor.finish()
         return self
 
@@ -301,12 +305,12 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         if started:
             moments = self.moments_ + moments
         dtype = np.result_type(data.dtype, self.coef_.dtype) if started else data.dtype
-        return self._fit_moments(moments, data.single, dtype)
+        return self._fit_moments(moments, data.single_output, dtype)
 
-    def _source(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Arrays | Partitions:
+    def _source(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> ArraySource | DaskSource:
         check_arrays(X, y, sample_weight)
         if is_collection(X):
-            partitions = Partitions.of(X, y, sample_weight)
+            partitions = DaskSource.of(X, y, sample_weight)
             check_features(self, X, reset=reset)
             return partitions
         return self._validated(X, y, sample_weight, reset=reset)
@@ -324,75 +328,79 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             )
         return backend
 
-    def _problem(self, survey: Survey, settings: Settings, dtype: Any) -> Problem:
+    def _problem(self, preparation: Preparation, settings: Settings, dtype: Any) -> Problem:
         eps, tol = float(np.finfo(dtype).eps), None if self.tol is None else as_float64("tol", self.tol)
         return Problem(
-            start=survey.start,
-            learning_rate=settings.step(survey.curvature),
+            start=preparation.start,
+            learning_rate=settings.step(preparation.curvature),
             max_iter=self.max_iter if self.max_iter == np.inf else int(self.max_iter),
-            threshold=None if tol is None else survey.reference.threshold(tol, survey.curvature, eps),
+            threshold=None if tol is None else preparation.reference.threshold(tol, preparation.curvature, eps),
             alpha=settings.alpha,
             fit_intercept=settings.fit_intercept,
-            curvature=survey.curvature,
-            target_size=float(np.sqrt(survey.reference.loss)),
+            curvature=preparation.curvature,
+            target_size=float(np.sqrt(preparation.reference.loss)),
             dtype=np.dtype(dtype),
-            rows=survey.rows,
-            path=survey.path,
+            rows=preparation.rows,
+            path=preparation.path,
         )
 
-    def _fit_moments(self, moments: Moments, single: bool, dtype: Any = np.float64) -> LinearRegressorGD:
+    def _fit_moments(self, moments: Moments, single_output: bool, dtype: Any = np.float64) -> LinearRegressorGD:
         settings, backend = self._settings(), get_backend("spectral")
-        survey = survey_moments(moments, settings, None, single)
-        problem = self._problem(survey, settings, dtype)
-        self._conclude(survey, problem, backend.solve(problem, lambda k, theta: False), backend.name, single)
+        preparation = prepare_from_moments(moments, settings, None, single_output)
+        problem = self._problem(preparation, settings, dtype)
+        self._conclude(
+            preparation, problem, backend.solve(problem, lambda k, theta: False), backend.name, single_output
+        )
         return self
 
-    def _start(self, settings: Settings, single: bool, coef_init: Any, intercept_init: Any) -> Start:
+    def _start(self, settings: Settings, single_output: bool, coef_init: Any, intercept_init: Any) -> Start:
         if coef_init is not None or intercept_init is not None:
             with within_float64("coef_init or intercept_init"):
                 coef = None if coef_init is None else np.asarray(coef_init, dtype=np.float64)
                 intercept = None if intercept_init is None else np.asarray(intercept_init, dtype=np.float64)
-            return at_coefficients(coef, intercept, settings, single=single)
+            return at_coefficients(coef, intercept, settings, single_output=single_output)
         if not (self.warm_start and hasattr(self, "coef_")):
             return at_zero(settings)
         weights = self.scaled_coef_.reshape(-1, self.scaled_coef_.shape[-1]).T
         return at_iterate(weights, self._height, self._level, Scaling(self.mean_, self.scale_), settings)
 
-    def _coefficients(self, survey: Survey, theta: Any, single: bool, dtype: Any) -> dict[str, Any]:
+    def _coefficients(self, preparation: Preparation, theta: Any, single_output: bool, dtype: Any) -> dict[str, Any]:
         """Fitted attributes of a model that stopped at theta."""
         theta = np.asarray(theta, dtype=np.result_type(theta, np.float64))
         weights, height = (theta[:-1], theta[-1]) if self.fit_intercept else (theta, np.zeros(theta.shape[1]))
-        coef, intercept = survey.scaling.unscale(weights, height + survey.level)
+        coef, intercept = preparation.scaling.unscale(weights, height + preparation.level)
         if not self.fit_intercept:
             intercept = np.zeros_like(intercept)
-        as_user = (lambda a: a[..., 0]) if single else np.transpose
+        as_user = (lambda a: a[..., 0]) if single_output else np.transpose
         return {
             "coef_": np.ascontiguousarray(as_user(coef), dtype=dtype),
             "intercept_": as_user(intercept).astype(dtype)[()],
             "scaled_coef_": np.ascontiguousarray(as_user(weights), dtype=np.float64),
-            "scaled_intercept_": as_user(height + survey.level).astype(np.float64)[()],
-            "mean_": survey.scaling.mean,
-            "scale_": survey.scaling.scale,
+            "scaled_intercept_": as_user(height + preparation.level).astype(np.float64)[()],
+            "mean_": preparation.scaling.mean,
+            "scale_": preparation.scaling.scale,
         }
 
-    def _conclude(self, survey: Survey, problem: Problem, solution: Solution, backend: str, single: bool) -> None:
+    def _conclude(
+        self, preparation: Preparation, problem: Problem, solution: Solution, backend: str, single_output: bool
+    ) -> None:
         """Set the fitted attributes, or say why there are none."""
         if solution.status is Status.DIVERGED:
-            worst = int(np.argmax(np.abs(survey.steepest)))
+            worst = int(np.argmax(np.abs(preparation.steepest)))
             names = [*column_names(getattr(self, "feature_names_in_", None), self.n_features_in_), "intercept"]
             raise divergence_error(
-                problem, solution, names[worst], exact=survey.path is not None, standardize=self.standardize
+                problem, solution, names[worst], exact=preparation.path is not None, standardize=self.standardize
             )
         with np.errstate(over="ignore"):
-            fitted = self._coefficients(survey, solution.theta, single, problem.dtype)
+            fitted = self._coefficients(preparation, solution.theta, single_output, problem.dtype)
         if not (np.isfinite(fitted["coef_"]).all() and np.isfinite(fitted["intercept_"]).all()):
             raise ValueError(
                 f"Coefficients leave the range of {problem.dtype}: change the units of X or y, or give X as float64."
             )
         for name, value in fitted.items():
             setattr(self, name, value)
-        height = solution.theta[-1] if self.fit_intercept else np.zeros(len(survey.level))
-        self._height, self._level = np.asarray(height, dtype=np.float64), survey.level
+        height = solution.theta[-1] if self.fit_intercept else np.zeros(len(preparation.level))
+        self._height, self._level = np.asarray(height, dtype=np.float64), preparation.level
         self.n_iter_, self.loss_, self.learning_rate_ = solution.n_iter, solution.loss, problem.learning_rate
         self.converged_, self.backend_ = solution.status is Status.CONVERGED, backend
         for name in ("moments_", "_path", "_path_of", "_loss_curve"):
@@ -401,9 +409,9 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             self._loss_curve = solution.loss_curve
         if solution.path is not None:
             self.moments_, self._path = solution.path.moments, solution.path
-            self._path_of = replace(solution.path.settings, learning_rate=problem.learning_rate), survey.start
+            self._path_of = replace(solution.path.settings, learning_rate=problem.learning_rate), preparation.start
         if solution.status is Status.MAX_ITER and self.tol is not None:
-            text = convergence_message(problem, solution, solution.path or survey.path, self.tol)
+            text = convergence_message(problem, solution, solution.path or preparation.path, self.tol)
             warnings.warn(text, ConvergenceWarning, stacklevel=4)
         if problem.rows is not None or solution.path is None:
             return

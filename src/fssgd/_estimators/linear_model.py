@@ -23,7 +23,7 @@ from fssgd._estimators.model_file import ARRAYS, read_model, write_model
 from fssgd._insight.summary import Summary, summarise
 from fssgd._moments.checks import as_floats, check_arrays, check_weight, dtypes_read, within_float64
 from fssgd._path.gradient_path import GradientPath
-from fssgd._rows.arrays import Arrays
+from fssgd._rows.arrays import ArraySource
 from fssgd._rows.dask_graph import is_collection
 from fssgd._rows.dask_source import check_shape, dask_array, example_of, gathered, predict_lazily
 from fssgd._support.saved_files import why
@@ -133,8 +133,8 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "predict_table finds columns by their names, and this model was fitted to data without any: fit a "
                 "DataFrame, or Moments.from_table."
             )
-        single = self.coef_.ndim == 1
-        names = ["prediction"] if single else [f"prediction_{j}" for j in range(len(self.coef_))]
+        single_output = self.coef_.ndim == 1
+        names = ["prediction"] if single_output else [f"prediction_{j}" for j in range(len(self.coef_))]
         features = list(self.feature_names_in_)
         return add_predictions(table, features, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_), names)
 
@@ -184,7 +184,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         path: GradientPath | None = vars(self).get("_path")
         if path is None:  # a pickle leaves it out: it follows from the moments
             settings, theta = vars(self)["_path_of"]
-            path = GradientPath.of(self.moments_, settings, start=lambda *_: theta, single=self.coef_.ndim == 1)
+            path = GradientPath.of(self.moments_, settings, start=lambda *_: theta, single_output=self.coef_.ndim == 1)
             self._path = path
         return path
 
@@ -306,7 +306,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _settings(self) -> Settings:
         return Settings(self.learning_rate, bool(self.standardize), bool(self.fit_intercept), self.alpha)
 
-    def _validated(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> Arrays:
+    def _validated(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> ArraySource:
         """Check all but finiteness, which is read off the sums."""
         with within_float64("X, y or sample_weight"):
             X, y = validate_data(
@@ -322,7 +322,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
             if sample_weight is not None:
                 sample_weight = check_weight(sample_weight, X, allow_all_zero=not reset)
-        return Arrays(X, as_floats(y), sample_weight)
+        return ArraySource(X, as_floats(y), sample_weight)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the path: one matrix of n_features by n_features is enough."""

@@ -242,7 +242,7 @@ def summarise(
     }
     return Summary(
         names=[str(name) for name in names],
-        **{name: value[0] if path.single else value for name, value in fields.items()},
+        **{name: value[0] if path.single_output else value for name, value in fields.items()},
         level=float(level),
         degrees_of_freedom=n_samples - residual,
         residual_degrees_of_freedom=residual,
@@ -268,7 +268,7 @@ def _root_of_data(path: GradientPath, weights: Array) -> Array:
     """R with R'R the Hessian without its penalty, in the eigenbasis with these weights: deviations, then offsets."""
     moments, scaling = path.moments, path.scaling
     if moments.accurate:
-        rows = moments.root_x / (np.sqrt(moments.weight_sum) * scaling.scale)
+        rows = moments.factor_x / (np.sqrt(moments.weight_sum) * scaling.scale)
     else:  # of correlations: columns of very different scales would cost each other's digits
         deviation = np.sqrt(np.where(moments.variance_x > 0, moments.variance_x, 1.0))
         values, axes = np.linalg.eigh(moments.scatter_xx / np.outer(moments.weight_sum * deviation, deviation))

@@ -32,7 +32,7 @@ FAILURE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class ColumnStatistics:
     """What is known of columns one by one.
 
     Parameters
@@ -51,20 +51,20 @@ class Columns:
     constant: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, X: Any, y: Any, weight: Array | None) -> Columns:
+    def of(cls, X: Any, y: Any, weight: Array | None) -> ColumnStatistics:
         """Measure the columns of X and then of y, given without rows of weight 0."""
         pairs = zip(column_statistics(X, weight), column_statistics(y, weight), strict=True)
         return cls(float(len(y) if weight is None else weight.sum()), *(np.concatenate(pair) for pair in pairs))
 
 
-def merge_columns(a: Columns, b: Columns) -> Columns:
+def merge_columns(a: ColumnStatistics, b: ColumnStatistics) -> ColumnStatistics:
     """Measure the columns of two sets of rows together."""
     weight, delta = a.weight + b.weight, b.mean - a.mean
     share = b.weight / weight
     with np.errstate(over="ignore", invalid="ignore"):
         variance = (1.0 - share) * a.variance + share * b.variance + share * (1.0 - share) * delta**2
     mean = a.mean + share * delta if share <= 0.5 else b.mean - (1.0 - share) * delta
-    return Columns(weight, mean, variance, a.constant & b.constant & (delta == 0))
+    return ColumnStatistics(weight, mean, variance, a.constant & b.constant & (delta == 0))
 
 
 def column_statistics(X: Any, weight: Array | None) -> tuple[Array, Array, npt.NDArray[np.bool_]]:

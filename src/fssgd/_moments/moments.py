@@ -107,9 +107,9 @@ class Moments:
         """
         check_arrays(X, y, sample_weight)
         if is_collection(X):
-            from fssgd._rows.dask_source import Partitions, example_of
+            from fssgd._rows.dask_source import DaskSource, example_of
 
-            data = Partitions.of(X, y, sample_weight)
+            data = DaskSource.of(X, y, sample_weight)
             return data.moments(_get_feature_names(example_of(X)), accurate=accurate)
         names = _get_feature_names(X)
         with within_float64("X, y or sample_weight"):
@@ -279,12 +279,12 @@ class Moments:
         return self.sums.is_root
 
     @property
-    def root_x(self) -> Array:
+    def factor_x(self) -> Array:
         """The columns of the root that belong to X, of shape (n_root_rows, n_features)."""
         return self.sums.matrix[:, : self.n_features]
 
     @property
-    def root_y(self) -> Array:
+    def factor_y(self) -> Array:
         """The columns of the root that belong to y, of shape (n_root_rows, n_outputs)."""
         return self.sums.matrix[:, self.n_features :]
 

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from fssgd._moments.checks import NoWeightError, assert_values_finite
-from fssgd._moments.sums import Sums, compress, merge_sums
+from fssgd._moments.sums import Sums, merge_sums, triangular_factor
 
 Array = npt.NDArray[np.float64]
 
@@ -149,7 +149,7 @@ def _root_of_block(X: Any, y: Any, weight: Array | None, chosen: bool) -> Sums:
     rows[:, constant] = 0.0
     if weight is not None:
         rows *= np.sqrt(weight)[:, None]
-    return Sums(len(X), total, mean, compress(rows), constant, True, chosen)
+    return Sums(len(X), total, mean, triangular_factor(rows), constant, True, chosen)
 
 
 def _sparse_sums(X: Any, y: Array, weight: Array | None) -> Sums:

@@ -62,7 +62,7 @@ def merge_sums(a: Sums, b: Sums) -> Sums:
     between = delta * np.sqrt(a.weight * (b.weight / weight))
     n_samples, chosen = a.n_samples + b.n_samples, a.chosen and b.chosen
     if a.is_root and b.is_root and (chosen or n_samples < len(mean) and not (a.chosen or b.chosen)):
-        root = compress(np.vstack([a.matrix, b.matrix, between]))
+        root = triangular_factor(np.vstack([a.matrix, b.matrix, between]))
         return Sums(n_samples, weight, mean, root, constant, True, chosen)
     every = slice(None)
     scatter = a.second_moments(every, every) + b.second_moments(every, every)
@@ -99,6 +99,6 @@ def remove_sums(total: Sums, part: Sums) -> Sums:
     return Sums(n_samples, weight, total.mean + away * (part.weight / weight), matrix, total.constant)
 
 
-def compress(root: Array) -> Array:
+def triangular_factor(root: Array) -> Array:
     """Return the triangular factor of ``root``, or ``root`` itself if that has no more rows."""
     return root if len(root) <= root.shape[1] else np.asarray(np.linalg.qr(root, mode="r"))

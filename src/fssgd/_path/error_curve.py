@@ -39,7 +39,7 @@ class Motion:
 
     x: Array
     speed: Array
-    bend: Array
+    second_derivative_bound: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +142,8 @@ class ErrorCurve:
         if path.settings.fit_intercept:
             miss, drift = miss - origin[p], drift + spectrum.vectors[p]
         if moments.accurate:
-            root = moments.root_x / (np.sqrt(moments.weight_sum) * scaling.scale)
-            targets = moments.root_y / np.sqrt(moments.weight_sum)
+            root = moments.factor_x / (np.sqrt(moments.weight_sum) * scaling.scale)
+            targets = moments.factor_y / np.sqrt(moments.weight_sum)
             residual, reach = targets - root @ weights, root @ vectors
             constant, uneven, second = np.sum(residual**2), reach.T @ residual, reach.T @ reach
         else:
@@ -194,12 +194,14 @@ class ErrorCurve:
         value = self.constant + np.einsum("ij,ij->i", flat @ self.matrix + 2.0 * self.slope, flat)
         return np.asarray(value.reshape(x.shape[:-1]))
 
-    def look(self, knots: Array, odd: bool) -> tuple[Array, Array]:
+    def bounds(self, knots: Array, odd: bool) -> tuple[Array, Array]:
         """Return E at knots of shape (n_rows, n_knots), and bounds from above of E'' between neighbours."""
         motion, sign = self.modes.motion(knots), self.modes.signs(odd)
         first, second = (sign * turn for turn in self.modes.turns)
         value = self._quadratic(sign * motion.x)
-        (x, x_high), (v, v_high), (w, w_high) = (extent(f) for f in (motion.x, motion.speed, motion.bend))
+        (x, x_high), (v, v_high), (w, w_high) = (
+            extent(f) for f in (motion.x, motion.speed, motion.second_derivative_bound)
+        )
         # a product u A w of u, w >= 0 is at most u_high A+ w_high - u_low A- w_low, where A+- = (|A| +- A) / 2
         sizes = _times(np.stack([x_high, x, v_high, v]), np.abs(self.matrix))
         signed = _times(np.stack([x_high * sign, x * sign, v_high * first, v * first]), self.matrix)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from fssgd._descent.coordinates import HUGE, Scaling
 from fssgd._descent.settings import Settings, as_float64
 from fssgd._descent.starts import Start, at_zero
-from fssgd._descent.tolerance import Reference
+from fssgd._descent.tolerance import ToleranceReference
 from fssgd._moments.moments import Moments
 from fssgd._path.power_sums import PowerSum, as_float, over_steps, times
 from fssgd._path.smoother import Smoother
@@ -80,9 +80,9 @@ class GradientPath:
     scaling: Scaling
     level: Array  # what b is counted from, of shape (n_outputs,)
     spectrum: Spectrum
-    reference: Reference
+    reference: ToleranceReference
     learning_rate: float
-    single: bool  # one output, from a 1-D y
+    single_output: bool  # one output, from a 1-D y
 
     @classmethod
     def from_moments(
@@ -142,11 +142,11 @@ class GradientPath:
         """
         moments = Moments.from_arrays(X, y, sample_weight, accurate=True)
         settings = Settings(learning_rate, standardize, fit_intercept, alpha)
-        return cls.of(moments, settings, single=np.ndim(y) == 1)
+        return cls.of(moments, settings, single_output=np.ndim(y) == 1)
 
     @classmethod
     def of(
-        cls, moments: Moments, settings: Settings, *, start: Start | None = None, single: bool | None = None
+        cls, moments: Moments, settings: Settings, *, start: Start | None = None, single_output: bool | None = None
     ) -> GradientPath:
         """Decompose the problem, with settings bundled and any start.
 
@@ -156,7 +156,7 @@ class GradientPath:
         settings : Settings
         start : callable, default=None
             Takes the scaling and the level of y to theta_0, of shape (n_parameters, n_outputs); None is W = 0, b = 0.
-        single : bool, default=None
+        single_output : bool, default=None
             Whether results drop the axis of the outputs; None does if there is one.
 
         Returns
@@ -168,12 +168,14 @@ class GradientPath:
         theta = (start or at_zero(settings))(scaling, level)
         with np.errstate(over="ignore", invalid="ignore"):
             spectrum = decompose(moments, scaling, settings, theta)
-        reference = Reference.of(moments, scaling, settings.fit_intercept).checked(
+        reference = ToleranceReference.of(moments, scaling, settings.fit_intercept).require_in_range(
             spectrum.largest, theta, settings.fit_intercept
         )
-        if single is None:
-            single = moments.n_outputs == 1
-        return cls(moments, settings, scaling, level, spectrum, reference, settings.step(spectrum.largest), single)
+        if single_output is None:
+            single_output = moments.n_outputs == 1
+        return cls(
+            moments, settings, scaling, level, spectrum, reference, settings.step(spectrum.largest), single_output
+        )
 
     @property
     def eigenvalues(self) -> Array:
@@ -534,7 +536,7 @@ class GradientPath:
 
     def _theta(self, ks: Array | float, odd: Flags | bool) -> Array:
         """theta_k, with the leading axis of ks; a coordinate that overflows is infinite, and none is NaN."""
-        spectrum, (phi, left) = self.spectrum, self.filter.reached_and_left(ks, odd)
+        spectrum, (phi, left) = self.spectrum, self.filter.values_and_residual_factors(ks, odd)
         if self.stable:
             # far from the limit still, the way from the start is the shorter sum; near it, what is left of the start
             along = left[..., None] * spectrum.coordinates + phi[..., None] * spectrum.pull
@@ -579,7 +581,7 @@ class GradientPath:
             else:
                 coef, intercept = self.scaling.unscale(theta[:, :-1], theta[:, -1])
                 intercept = intercept + self.level
-            if self.single:
+            if self.single_output:
                 return (coef[..., 0], intercept[..., 0])[which]
             return (np.swapaxes(coef, 1, 2), intercept)[which]
 

@@ -45,11 +45,11 @@ class Smoother:
         curvature = self.spectrum.curvature
         seen = curvature > 0
         with np.errstate(over="ignore"):
-            return np.asarray(self.filter.reached(ks[:, None], odd[:, None])[:, seen] @ curvature[seen])
+            return np.asarray(self.filter.values(ks[:, None], odd[:, None])[:, seen] @ curvature[seen])
 
     def residual_share(self, ks: Array, odd: Flags) -> Array:
         """Return 1 - df(k) / n, of shape (n_k,), as a sum of terms that are positive while the step is stable."""
-        left = self.fixed_residual + self.filter.left(ks[:, None], odd[:, None]) @ self.fitted_shares
+        left = self.fixed_residual + self.filter.residual_factors(ks[:, None], odd[:, None]) @ self.fitted_shares
         return np.asarray(left / self.n_samples)
 
     @cached_property
@@ -81,6 +81,6 @@ class Smoother:
         -------
         ndarray of shape (n, n_modes) or (n, n_rows)
         """
-        moved, h = vectors * self.filter.reached(k, odd), self.spectrum.eigenvalues
+        moved, h = vectors * self.filter.values(k, odd), self.spectrum.eigenvalues
         spread = moved * np.sqrt(h) if root is None else moved @ root.T
         return np.asarray(spread * np.sqrt(2.0 / self.n_samples))

@@ -81,15 +81,15 @@ class Filter:
         """Whether some factor 1 - eta h_j is negative, so that odd and even k differ."""
         return self.largest_factor > 1.0
 
-    def reached(self, ks: Array | float, odd: Flags | bool) -> Array:
+    def values(self, ks: Array | float, odd: Flags | bool) -> Array:
         """phi_k(h_j), of shape (n_modes,), or (n_k, n_modes) for ks and odd of shape (n_k, 1)."""
-        return self.reached_and_left(ks, odd)[0]
+        return self.values_and_residual_factors(ks, odd)[0]
 
-    def left(self, ks: Array | float, odd: Flags | bool) -> Array:
+    def residual_factors(self, ks: Array | float, odd: Flags | bool) -> Array:
         """(1 - eta h_j)^k, of the shape of :meth:`reached`."""
-        return self.reached_and_left(ks, odd)[1]
+        return self.values_and_residual_factors(ks, odd)[1]
 
-    def reached_and_left(self, ks: Array | float, odd: Flags | bool) -> tuple[Array, Array]:
+    def values_and_residual_factors(self, ks: Array | float, odd: Flags | bool) -> tuple[Array, Array]:
         """Both, which have k log |1 - eta h_j| in common."""
         with np.errstate(invalid="ignore", over="ignore"):
             logs = times(ks, self.logs)

@@ -186,8 +186,8 @@ def _from_root(
     moments: Moments, scaling: Scaling, mu: Array, fit_intercept: bool, alpha: float, start: Array
 ) -> Spectrum:
     p, n_outputs = start.shape[0] - fit_intercept, start.shape[1]
-    rows = moments.root_x / (np.sqrt(moments.weight_sum) * scaling.scale)
-    targets = moments.root_y / np.sqrt(moments.weight_sum)
+    rows = moments.factor_x / (np.sqrt(moments.weight_sum) * scaling.scale)
+    targets = moments.factor_y / np.sqrt(moments.weight_sum)
     coupled = bool(mu.any())
     if coupled or not fit_intercept:
         rows = np.vstack([rows, mu])

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 
 from fssgd._descent.coordinates import Scaling
 from fssgd._moments.checks import assert_values_finite, canonical, check_resolved
-from fssgd._moments.column_statistics import Columns
+from fssgd._moments.column_statistics import ColumnStatistics
 from fssgd._moments.moments import Moments
-from fssgd.backends._problem import Data, Rows, working_dtype
+from fssgd.backends._problem import Rows, working_dtype
 
 Array = npt.NDArray[np.float64]
 
@@ -31,25 +31,25 @@ class Source(Protocol):
         """Number of rows, NaN where it is not known, and of features."""
 
     @property
-    def single(self) -> bool:
+    def single_output(self) -> bool:
         """Whether y is 1-D."""
 
     @property
-    def smaller_side(self) -> float:
+    def decomposition_size(self) -> float:
         """The size that a decomposition has to cope with."""
 
     def moments(self, names: Any = None) -> Moments:
         """Sum up the rows, or raise if a value is not finite; ``names`` are those of the features."""
 
-    def columns(self, names: Any = None) -> Columns:
+    def columns(self, names: Any = None) -> ColumnStatistics:
         """Measure the columns of X and then of y one by one, or raise if a value is not finite."""
 
-    def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> Data:
+    def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> WeightedRows:
         """Return the rows of positive weight in the coordinates of a descent."""
 
 
 @dataclass(frozen=True, eq=False)
-class Arrays:
+class ArraySource:
     """Rows in memory.
 
     Parameters
@@ -73,11 +73,11 @@ class Arrays:
         return self.X.shape[0], self.X.shape[1]
 
     @property
-    def single(self) -> bool:
+    def single_output(self) -> bool:
         return self.y.ndim == 1
 
     @property
-    def smaller_side(self) -> float:
+    def decomposition_size(self) -> float:
         """Of a sparse matrix the number of features: the rows of a wide one would have to be made dense."""
         return float(self.X.shape[1] if sp.issparse(self.X) else min(self.X.shape))
 
@@ -96,13 +96,13 @@ class Arrays:
     def moments(self, names: Any = None) -> Moments:
         return Moments.of_rows(self.X, self._outputs, self.weight, feature_names=names)
 
-    def columns(self, names: Any = None) -> Columns:
+    def columns(self, names: Any = None) -> ColumnStatistics:
         X, y, weight = self._counted
         if len(y) < len(self.y):
             assert self.weight is not None
             assert_values_finite(self.X[self.weight == 0], self.y[self.weight == 0])
         X = canonical(X)
-        columns = Columns.of(X, y, weight)
+        columns = ColumnStatistics.of(X, y, weight)
         check_resolved(columns.mean, columns.variance, columns.constant, X, y, names, columns.weight)
         return columns
 

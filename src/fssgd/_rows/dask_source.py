@@ -29,7 +29,7 @@ from fssgd._moments.checks import (
     check_weight,
     refuse_sparse,
 )
-from fssgd._moments.column_statistics import Columns, merge_columns
+from fssgd._moments.column_statistics import ColumnStatistics, merge_columns
 from fssgd._moments.moments import Moments
 from fssgd._moments.row_sums import sums_of_rows
 from fssgd._moments.sums import Sums, merge_sums
@@ -143,7 +143,7 @@ def _values(frame: Any, dtype: np.dtype[Any]) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Partitions:
+class DaskSource:
     """Rows in a Dask collection; build one with :meth:`of`.
 
     Parameters
@@ -159,7 +159,7 @@ class Partitions:
     weight: Any
 
     @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: Any) -> Partitions:
+    def of(cls, X: Any, y: Any, sample_weight: Any) -> DaskSource:
         """Check all that is known before anything is computed, and cut y and the weights as X is cut.
 
         Raises
@@ -187,11 +187,11 @@ class Partitions:
         return self.X.shape[0], self.X.shape[1]
 
     @property
-    def single(self) -> bool:
+    def single_output(self) -> bool:
         return bool(self.y.ndim == 1)
 
     @property
-    def smaller_side(self) -> float:
+    def decomposition_size(self) -> float:
         """The number of features where that of rows is not known."""
         n_samples, n_features = self.shape
         return n_features if np.isnan(n_samples) else min(n_samples, n_features)
@@ -201,13 +201,13 @@ class Partitions:
         self._check(sums.mean, sums.squares, sums.constant, names, sums.weight)
         return Moments(sums, len(sums.mean) - self.shape[1], names)
 
-    def columns(self, names: Any = None) -> Columns:
-        columns: Columns = self._total(_columns, merge_columns)
+    def columns(self, names: Any = None) -> ColumnStatistics:
+        columns: ColumnStatistics = self._total(_columns, merge_columns)
         self._check(columns.mean, columns.variance, columns.constant, names, columns.weight)
         return columns
 
-    def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> PartitionedRows:
-        return PartitionedRows(self, scaling, level, fit_intercept)
+    def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> DaskRows:
+        return DaskRows(self, scaling, level, fit_intercept)
 
     def mean_left_by_centring(self, scaling: Scaling) -> Array:
         """As the function of this name; read off the rows only where it is not 0 for certain."""
@@ -219,7 +219,7 @@ class Partitions:
     def blocks(self, function: Callable[..., Any], **settings: Any) -> list[Any]:
         """Return ``function(X, y, weight, **settings)`` of the rows of positive weight, delayed, for each partition.
 
-        They come as a :class:`_Part`, with None instead of a result where no row has positive weight.
+        They come as a :class:`_PartialResult`, with None instead of a result where no row has positive weight.
         """
         import dask.array as da
 
@@ -232,7 +232,7 @@ class Partitions:
         return list(parts.to_delayed())
 
     def _total(self, function: Callable[..., Any], merge: Callable[[Any, Any], Any]) -> Any:
-        total: _Part = tree_sum(self.blocks(function), partial(_merge, merge=merge))
+        total: _PartialResult = tree_sum(self.blocks(function), partial(_merge, merge=merge))
         if total.n_rows == 0:
             raise ValueError(
                 f"Found array with 0 sample(s) (shape=(0, {self.shape[1]})): at least one partition must have rows."
@@ -248,14 +248,14 @@ class Partitions:
         check_resolved(mean, squares, constant, np.empty((0, n_features)), outputs, names, weight)
 
 
-class _Part(NamedTuple):
+class _PartialResult(NamedTuple):
     """What came of some partitions: how many rows they have, and None if none of positive weight."""
 
     n_rows: int
     result: Any
 
 
-class _Kept(NamedTuple):
+class _DesignBlock(NamedTuple):
     """The design of a partition, in shares of its own weight."""
 
     n_samples: int
@@ -264,18 +264,18 @@ class _Kept(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionedRows:
+class DaskRows:
     """The weighted rows of a problem, partition by partition, as :class:`~fssgd.backends._problem.Rows` in memory.
 
     Parameters
     ----------
-    source : Partitions
+    source : DaskSource
     scaling : Scaling
     level : ndarray of shape (n_outputs,)
     fit_intercept : bool
     """
 
-    source: Partitions
+    source: DaskSource
     scaling: Scaling
     level: Array
     fit_intercept: bool
@@ -301,14 +301,14 @@ class PartitionedRows:
     def n_samples(self) -> int:
         return self._size[0]
 
-    def misfit(self, theta: Floats) -> tuple[Any, Floats]:
+    def squared_residual_and_gradient(self, theta: Floats) -> tuple[Any, Floats]:
         """||A theta - T||^2, and A' (A theta - T) of shape (n_parameters, n_outputs)."""
-        error, back = self._sum(_misfit_of, theta, self._size[1])
+        error, back = self._sum(_residual_and_gradient_of, theta, self._size[1])
         return error, back
 
-    def curve(self, vector: Floats) -> Floats:
+    def gram_matvec(self, vector: Floats) -> Floats:
         """A' A vector, of shape (n_parameters, n_outputs)."""
-        (product,) = self._sum(_curve_of, vector, self._size[1])
+        (product,) = self._sum(_gram_matvec_of, vector, self._size[1])
         return np.asarray(product)
 
     def moments(self, names: Any = None, *, accurate: bool = False) -> Moments:
@@ -317,7 +317,7 @@ class PartitionedRows:
 
     def _sum(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
         each = partial(_apply, function)
-        total: _Part = tree_sum(self._kept, partial(_merge, merge=_add), each, arguments)
+        total: _PartialResult = tree_sum(self._kept, partial(_merge, merge=_add), each, arguments)
         return tuple(total.result)
 
 
@@ -341,11 +341,11 @@ def _cut(array: Any, name: str, X: Any) -> Any:
 
 def _task(
     X: Any, y: Floats, weight: Any = None, *, function: Callable[..., Any], dtype: Any, settings: dict[str, Any]
-) -> _Part:
+) -> _PartialResult:
     check_consistent_length(X, y, weight)
     n_rows = int(X.shape[0])
     if n_rows == 0:
-        return _Part(0, None)
+        return _PartialResult(0, None)
     X = canonical(sp.csr_array(X, dtype=dtype)) if sp.issparse(X) else np.asarray(X, dtype=dtype)
     refuse_sparse(y)
     y = as_floats(np.asarray(y).reshape(n_rows, -1))
@@ -355,18 +355,18 @@ def _task(
             kept = weight > 0
             assert_values_finite(X[~kept], y[~kept])
             X, y, weight = X[kept], y[kept], weight[kept]
-    return _Part(n_rows, function(X, y, weight, **settings) if len(y) else None)
+    return _PartialResult(n_rows, function(X, y, weight, **settings) if len(y) else None)
 
 
-def _merge(a: _Part, b: _Part, *, merge: Callable[[Any, Any], Any]) -> _Part:
+def _merge(a: _PartialResult, b: _PartialResult, *, merge: Callable[[Any, Any], Any]) -> _PartialResult:
     n_rows = a.n_rows + b.n_rows
     if a.result is None or b.result is None:
-        return _Part(n_rows, b.result if a.result is None else a.result)
+        return _PartialResult(n_rows, b.result if a.result is None else a.result)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _Part(n_rows, merge(a.result, b.result))
+        return _PartialResult(n_rows, merge(a.result, b.result))
 
 
-def _apply(function: Callable[..., Any], part: _Part, *arguments: Any) -> _Part:
+def _apply(function: Callable[..., Any], part: _PartialResult, *arguments: Any) -> _PartialResult:
     return part._replace(result=None if part.result is None else function(part.result, *arguments))
 
 
@@ -380,8 +380,8 @@ def _sums(X: Any, y: Floats, weight: Array | None, *, accurate: bool) -> Sums:
     return sums
 
 
-def _columns(X: Any, y: Floats, weight: Array | None) -> Columns:
-    columns = Columns.of(X, y, weight)
+def _columns(X: Any, y: Floats, weight: Array | None) -> ColumnStatistics:
+    columns = ColumnStatistics.of(X, y, weight)
     _check_values(columns.variance, columns.mean, X, y)
     return columns
 
@@ -391,9 +391,9 @@ def _check_values(squares: Array, mean: Array, X: Any, y: Floats) -> None:
         assert_values_finite(X, y)
 
 
-def _design(X: Any, y: Floats, weight: Array | None, **place: Any) -> _Kept:
+def _design(X: Any, y: Floats, weight: Array | None, **place: Any) -> _DesignBlock:
     rows = Rows(X, y, weight, **place)
-    return _Kept(rows.n_samples, float(len(y) if weight is None else weight.sum()), rows.design)
+    return _DesignBlock(rows.n_samples, float(len(y) if weight is None else weight.sum()), rows.design)
 
 
 def _left_by_centring(X: Any, y: Floats, weight: Array | None, *, scaling: Scaling) -> tuple[Any, ...]:
@@ -401,16 +401,16 @@ def _left_by_centring(X: Any, y: Floats, weight: Array | None, *, scaling: Scali
     return total, total * mean_left_by_centring(X, weight, scaling)
 
 
-def _size_of(kept: _Kept) -> tuple[Any, ...]:
+def _size_of(kept: _DesignBlock) -> tuple[Any, ...]:
     return kept.n_samples, kept.weight
 
 
-def _misfit_of(kept: _Kept, theta: Floats, total: float) -> tuple[Any, ...]:
+def _residual_and_gradient_of(kept: _DesignBlock, theta: Floats, total: float) -> tuple[Any, ...]:
     share = kept.weight / total
     with np.errstate(over="ignore", invalid="ignore"):
-        error, back = kept.design.misfit(theta)
+        error, back = kept.design.squared_residual_and_gradient(theta)
         return share * error, share * back
 
 
-def _curve_of(kept: _Kept, vector: Floats, total: float) -> tuple[Any, ...]:
-    return (kept.weight / total * kept.design.curve(vector),)
+def _gram_matvec_of(kept: _DesignBlock, vector: Floats, total: float) -> tuple[Any, ...]:
+    return (kept.weight / total * kept.design.gram_matvec(vector),)

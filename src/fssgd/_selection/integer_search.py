@@ -36,21 +36,21 @@ PART = 1024  # intervals looked at in one go
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class Bounds:
     """What is known of a score at and between knots.
 
     Parameters
     ----------
     value, divisor : ndarray of shape (n_rows, n_knots)
         N and D.
-    bend, divisor_bend : ndarray of shape (n_rows, n_knots - 1)
+    second_derivative_bound, divisor_second_derivative_bound : ndarray of shape (n_rows, n_knots - 1)
         At least the largest N'', and at most the smallest D'', between neighbours.
     """
 
     value: Array
     divisor: Array
-    bend: Array
-    divisor_bend: Array
+    second_derivative_bound: Array
+    divisor_second_derivative_bound: Array
 
 
 class Score(Protocol):
@@ -64,7 +64,7 @@ class Score(Protocol):
     def alternates(self) -> bool:
         """Whether even and odd k have to be told apart."""
 
-    def look(self, knots: Array, odd: bool) -> Look:
+    def bounds(self, knots: Array, odd: bool) -> Bounds:
         """Look at rows of ascending knots, of shape (n_rows, n_knots); ``odd`` if all of them are."""
 
 
@@ -84,7 +84,7 @@ def lowest_ratio(score: Score, last: int) -> tuple[float, int]:
         pending = [knots]
         while pending:
             knots = pending.pop()
-            seen = score.look(knots, odd)
+            seen = score.bounds(knots, odd)
             ratio = np.full(knots.shape, np.inf)
             np.divide(np.maximum(seen.value, score.rounding), seen.divisor, out=ratio, where=seen.divisor > LEAST)
             lowest = int(np.argmin(ratio))
@@ -102,7 +102,7 @@ def first_within(score: Score, last: int, ratio: float, margin: float = 0.0) -> 
         pending = [knots]
         while pending:
             knots = pending.pop()
-            seen = score.look(knots, odd)
+            seen = score.bounds(knots, odd)
             enough = margin + SAME * ratio * seen.divisor
             hits = (seen.value - ratio * seen.divisor <= enough) & (seen.divisor > LEAST)
             found = min(found, float(np.min(knots, where=hits, initial=np.inf)))
@@ -123,12 +123,14 @@ def _lattices(score: Score, last: int) -> Iterator[tuple[bool, int, Array]]:
         yield bool(first % 2), 2, np.unique(np.append(np.maximum(knots, first), end))[None]
 
 
-def _floor(seen: Look, knots: Array, ratio: float) -> Array:
+def _floor(seen: Bounds, knots: Array, ratio: float) -> Array:
     """Return a lower bound of N - ratio D over each interval; -inf where nothing is known."""
     with np.errstate(invalid="ignore", over="ignore"):  # the ratio may be inf
         excess = seen.value - ratio * seen.divisor
-        bend = np.maximum(seen.bend - ratio * seen.divisor_bend, 0.0)
-        floor = np.minimum(excess[:, :-1], excess[:, 1:]) - bend * np.diff(knots) ** 2 / 8.0
+        second_derivative_bound = np.maximum(
+            seen.second_derivative_bound - ratio * seen.divisor_second_derivative_bound, 0.0
+        )
+        floor = np.minimum(excess[:, :-1], excess[:, 1:]) - second_derivative_bound * np.diff(knots) ** 2 / 8.0
     return np.where(np.isnan(floor), -np.inf, floor)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fssgd._path.error_curve import ErrorCurve, extent
 from fssgd._path.gradient_path import GradientPath
 from fssgd._path.spectral_filter import Flags
-from fssgd._selection.integer_search import Look
+from fssgd._selection.integer_search import Bounds
 
 Array = npt.NDArray[np.float64]
 
@@ -43,11 +43,11 @@ class MeanError:
         """Return the errors of each fold, of shape (n_folds, n_k)."""
         return np.array([curve.at(ks, odd) for curve in self.curves])
 
-    def look(self, knots: Array, odd: bool) -> Look:
+    def bounds(self, knots: Array, odd: bool) -> Bounds:
         """As a score with the divisor 1."""
-        looks = [curve.look(knots, odd) for curve in self.curves]
-        value, bend = (sum(parts) / len(self.curves) for parts in zip(*looks, strict=True))
-        return Look(value, np.ones_like(value), bend, np.zeros_like(bend))
+        looks = [curve.bounds(knots, odd) for curve in self.curves]
+        value, second_derivative_bound = (sum(parts) / len(self.curves) for parts in zip(*looks, strict=True))
+        return Bounds(value, np.ones_like(value), second_derivative_bound, np.zeros_like(second_derivative_bound))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +72,9 @@ class GcvScore:
         """Largest k whose error is a number well within float64."""
         return self.error.reach
 
-    def look(self, knots: Array, odd: bool) -> Look:
+    def bounds(self, knots: Array, odd: bool) -> Bounds:
         """As a score; ``D'' = 2 s'^2 + 2 s s''`` for s = 1 - df / n, from bounds on each."""
-        value, bend = self.error.look(knots, odd)
+        value, second_derivative_bound = self.error.bounds(knots, odd)
         smoother, modes = self.path.smoother, self.error.modes
         sign = np.where((modes.filter.factors > 1.0) & odd, -1.0, 1.0)
         shares, rates = sign * smoother.fitted_shares / smoother.n_samples, modes.rates
@@ -87,7 +87,7 @@ class GcvScore:
         w, w_high = _extremes(low, high, rates**2 * shares)
         speed = np.where((v < 0) & (v_high > 0), 0.0, np.minimum(v**2, v_high**2))
         turn = np.minimum(np.minimum(s * w, s * w_high), np.minimum(s_high * w, s_high * w_high))
-        return Look(value, share**2, bend, 2.0 * (speed + turn))
+        return Bounds(value, share**2, second_derivative_bound, 2.0 * (speed + turn))
 
 
 def _extremes(low: Array, high: Array, coefficients: Array) -> tuple[Array, Array]:

@@ -45,17 +45,17 @@ class Status(enum.Enum):
     STOPPED = "A callback asked to stop."
 
 
-class Data(Protocol):
+class WeightedRows(Protocol):
     """The rows of a problem, wherever they are: what is asked of :class:`Rows` in whole."""
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
 
-    def misfit(self, theta: Array) -> tuple[Any, Array]:
+    def squared_residual_and_gradient(self, theta: Array) -> tuple[Any, Array]:
         """||A theta - T||^2, and A' (A theta - T) of shape (n_parameters, n_outputs)."""
 
-    def curve(self, vector: Array) -> Array:
+    def gram_matvec(self, vector: Array) -> Array:
         """A' A vector, of shape (n_parameters, n_outputs)."""
 
     def moments(self, names: Any = None, *, accurate: bool = False) -> Moments:
@@ -114,27 +114,27 @@ class Design:
     targets: Array
     offset: Array | None
 
-    def forward(self, theta: Array) -> Array:
+    def matvec(self, theta: Array) -> Array:
         """A theta, of shape (n_samples, n_outputs)."""
         if self.offset is not None:
             theta = np.vstack([theta[:-1], theta[-1] - self.offset @ theta[:-1]])
         return np.asarray(self.matrix @ theta)
 
-    def backward(self, residual: Array) -> Array:
+    def rmatvec(self, residual: Array) -> Array:
         """A' residual, of shape (n_parameters, n_outputs)."""
         result = np.asarray(self.matrix.T @ residual)
         if self.offset is not None:
             result[:-1] -= np.outer(self.offset, result[-1])
         return result
 
-    def misfit(self, theta: Array) -> tuple[Any, Array]:
+    def squared_residual_and_gradient(self, theta: Array) -> tuple[Any, Array]:
         """||A theta - T||^2, and A' (A theta - T) of shape (n_parameters, n_outputs)."""
-        residual = self.forward(theta) - self.targets
-        return np.vdot(residual, residual), self.backward(residual)
+        residual = self.matvec(theta) - self.targets
+        return np.vdot(residual, residual), self.rmatvec(residual)
 
-    def curve(self, vector: Array) -> Array:
+    def gram_matvec(self, vector: Array) -> Array:
         """A' A vector, of shape (n_parameters, n_outputs)."""
-        return self.backward(self.forward(vector))
+        return self.rmatvec(self.matvec(vector))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,7 @@ class Rows:
         return working_dtype(self.X)
 
     @cached_property
-    def root_share(self) -> npt.NDArray[np.float64]:
+    def sqrt_weights(self) -> npt.NDArray[np.float64]:
         """sqrt(s_i / S), of shape (n_samples, 1)."""
         n_samples = self.X.shape[0]
         if self.weight is None:
@@ -200,7 +200,7 @@ class Rows:
     @cached_property
     def matrix(self) -> Any:
         """The design, of shape (n_samples, n_features + fit_intercept), in :attr:`dtype`; CSR or Fortran-ordered."""
-        dtype, share = self.dtype, self.root_share
+        dtype, share = self.dtype, self.sqrt_weights
         if sp.issparse(self.X):
             columns = sp.csc_array(self.X, dtype=np.float64)
             if self.offset is not None and self._far.any():
@@ -223,7 +223,7 @@ class Rows:
     @cached_property
     def targets(self) -> Array:
         """T, of shape (n_samples, n_outputs), in :attr:`dtype`."""
-        return np.asarray((self.y - self.level) * self.root_share, dtype=self.dtype)
+        return np.asarray((self.y - self.level) * self.sqrt_weights, dtype=self.dtype)
 
     @cached_property
     def design(self) -> Design:
@@ -234,21 +234,21 @@ class Rows:
     def n_samples(self) -> int:
         return int(self.X.shape[0])
 
-    def forward(self, theta: Array) -> Array:
+    def matvec(self, theta: Array) -> Array:
         """A theta, of shape (n_samples, n_outputs)."""
-        return self.design.forward(theta)
+        return self.design.matvec(theta)
 
-    def backward(self, residual: Array) -> Array:
+    def rmatvec(self, residual: Array) -> Array:
         """A' residual, of shape (n_parameters, n_outputs)."""
-        return self.design.backward(residual)
+        return self.design.rmatvec(residual)
 
-    def misfit(self, theta: Array) -> tuple[Any, Array]:
+    def squared_residual_and_gradient(self, theta: Array) -> tuple[Any, Array]:
         """||A theta - T||^2, and A' (A theta - T) of shape (n_parameters, n_outputs)."""
-        return self.design.misfit(theta)
+        return self.design.squared_residual_and_gradient(theta)
 
-    def curve(self, vector: Array) -> Array:
+    def gram_matvec(self, vector: Array) -> Array:
         """A' A vector, of shape (n_parameters, n_outputs)."""
-        return self.design.curve(vector)
+        return self.design.gram_matvec(vector)
 
     def moments(self, names: Any = None, *, accurate: bool = False) -> Moments:
         """Read the moments off the rows in the user's units."""
@@ -277,7 +277,7 @@ class Problem:
         Root of the mean square of the targets, in the units of y.
     dtype : dtype
         Precision of the data and of the steps.
-    rows : Rows, other Data or None
+    rows : WeightedRows or None
         The data, in memory or elsewhere; None where only its moments are known.
     path : GradientPath or None
         The closed form, where min(n_samples, n_features) is small enough for one.
@@ -292,27 +292,26 @@ class Problem:
     curvature: float
     target_size: float
     dtype: np.dtype[Any]
-    rows: Data | None = None
+    rows: WeightedRows | None = None
     path: GradientPath | None = None
 
-    @property
-    def anywhere(self) -> Data:
-        """The rows, for a backend that can step over them wherever they are."""
+    def require_rows(self) -> WeightedRows:
+        """Return the rows, wherever they are; raise a ValueError where only their moments are known."""
         if self.rows is None:
             raise ValueError(
                 "Only the moments of the data are known: a stepping backend needs its rows. Use backend='spectral'."
             )
         return self.rows
 
-    @property
-    def data(self) -> Rows:
-        """The rows, for a backend that needs them in memory."""
-        if not isinstance(self.anywhere, Rows):
+    def rows_in_memory(self) -> Rows:
+        """Return the rows, for a backend that needs them in memory; raise a ValueError where they are not."""
+        rows = self.require_rows()
+        if not isinstance(rows, Rows):
             raise ValueError(
                 "The rows are spread over the partitions of a collection, and this backend needs them in memory: use "
                 "backend='numpy', which steps over them where they are, or 'spectral'."
             )
-        return self.anywhere
+        return rows
 
     def accurate_path(self) -> GradientPath:
         """Return the closed form from a QR factorisation of the rows, which are read once more for it.
@@ -322,7 +321,7 @@ class Problem:
         GradientPath
         """
         assert self.path is not None
-        moments = self.anywhere.moments(self.path.moments.feature_names, accurate=True)
+        moments = self.require_rows().moments(self.path.moments.feature_names, accurate=True)
         spectrum = decompose(moments, self.path.scaling, self.path.settings, self.start)
         return replace(self.path, moments=moments, spectrum=spectrum)
 
@@ -385,7 +384,7 @@ class Problem:
         loss : float
         gradient : ndarray of the shape of theta
         """
-        error, back = self.anywhere.misfit(theta)
+        error, back = self.require_rows().squared_residual_and_gradient(theta)
         pull = self.penalty(theta)
         return error + np.vdot(theta, pull), 2 * (back + pull)
 
@@ -423,7 +422,7 @@ class Problem:
         iterator of int
         """
         total = int(self.max_iter)
-        size = max(-(-total // MAX_CHUNKS), CHUNK_WORK // (self.anywhere.n_samples * self.start.size + 1), 1)
+        size = max(-(-total // MAX_CHUNKS), CHUNK_WORK // (self.require_rows().n_samples * self.start.size + 1), 1)
         return iter([*range(size, total, size), total] if total else [])
 
 

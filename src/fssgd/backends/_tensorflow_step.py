@@ -12,7 +12,7 @@ from fssgd.backends._problem import Problem
 BLOCK_ROWS = 4096
 
 
-class Arrays(NamedTuple):
+class StepTensors(NamedTuple):
     """The numbers of a problem as a step takes them.
 
     Parameters
@@ -33,9 +33,9 @@ class Arrays(NamedTuple):
     penalty: Any
 
     @classmethod
-    def of(cls, problem: Problem) -> Arrays:
+    def of(cls, problem: Problem) -> StepTensors:
         """Lay out the rows of the problem."""
-        data, dtype, n_parameters = problem.data, problem.dtype, len(problem.start)
+        data, dtype, n_parameters = problem.rows_in_memory(), problem.dtype, len(problem.start)
         offset, penalty = np.zeros((n_parameters, 1), dtype), np.full((n_parameters, 1), problem.alpha, dtype)
         if problem.fit_intercept:
             penalty[-1] = 0
@@ -52,7 +52,7 @@ class Arrays(NamedTuple):
         return cls(matrix, targets, offset, penalty)
 
 
-def loss_and_gradient(tf: Any, arrays: Arrays, theta: Any, penalised: bool = True) -> tuple[Any, Any]:
+def loss_and_gradient(tf: Any, arrays: StepTensors, theta: Any, penalised: bool = True) -> tuple[Any, Any]:
     """Return F and grad F at theta, of shape (n_parameters, n_outputs), for arrays given as tensors."""
     matrix, targets, offset, penalty = arrays
     if isinstance(matrix, tf.SparseTensor):

@@ -23,7 +23,7 @@ class NumPy(Backend):
     def solve(self, problem: Problem, monitor: Monitor) -> Solution:
         """Step until a reason to stop holds; see :meth:`Backend.solve`."""
         theta = problem.start.astype(problem.dtype)
-        rows = problem.anywhere
+        rows = problem.require_rows()
         if problem.alpha or not isinstance(rows, Rows) or rows.offset is not None:
             return descend(problem, monitor, problem.evaluate, theta)
         if theta.shape[1] == 1:
@@ -33,8 +33,8 @@ class NumPy(Backend):
 
 def _plain(problem: Problem, shape: tuple[int, ...]) -> Evaluate:
     """Return F and its gradient for a design that needs no correction: the fewest calls a step."""
-    design = problem.data.matrix
-    targets = problem.data.targets.reshape(-1, *shape[1:])
+    design = problem.rows_in_memory().matrix
+    targets = problem.rows_in_memory().targets.reshape(-1, *shape[1:])
     transposed, residual = design.T, np.empty(targets.shape, targets.dtype)
     into = residual if isinstance(design, np.ndarray) else None
 

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from fssgd.backends._base import Backend
 from fssgd.backends._host_loop import descend
 from fssgd.backends._problem import Array, Monitor, Problem, Solution, Status
-from fssgd.backends._tensorflow_step import Arrays, loss_and_gradient, sparse_parts
+from fssgd.backends._tensorflow_step import StepTensors, loss_and_gradient, sparse_parts
 
 CAPACITY = 32_768  # losses a call of the loop can hold: a size XLA compiles in
 WORK = 1 << 28  # multiplications a call may do before Python is heard again
@@ -83,7 +83,7 @@ class TensorFlowSession(TensorFlowBackend):
 
     def solve(self, problem: Problem, monitor: Monitor) -> Solution:
         """Step from Python, with loss and gradient from the graph; see :meth:`Backend.solve`."""
-        arrays = Arrays.of(problem)
+        arrays = StepTensors.of(problem)
         kind = _kind(arrays)
         session, inputs, theta_input, outputs = _session(problem.dtype.name, kind, self.device)
         matrix = sparse_parts(arrays.matrix) if kind == "sparse" else arrays.matrix
@@ -109,13 +109,13 @@ class _Run:
 
     def __init__(self, tf: Any, problem: Problem, jit_compile: bool | None, device: str | None) -> None:
         self.tf, self.device, self.jit_compile = tf, device, jit_compile
-        self.problem, self.arrays, self.dtype = problem, Arrays.of(problem), problem.dtype
+        self.problem, self.arrays, self.dtype = problem, StepTensors.of(problem), problem.dtype
         self.is_sparse = sp.issparse(self.arrays.matrix)
         self.kind = _kind(self.arrays)
         self.checks = Checks(bool(problem.alpha), problem.threshold is not None, not problem.is_stable)
         self.rows_axis = 0 if self.kind == "blocks" else 1
         self.work = max(1, problem.start.shape[1] * self.arrays.matrix.size)
-        self.inputs: dict[bool, Arrays] = {}
+        self.inputs: dict[bool, StepTensors] = {}
 
     def descend(self, monitor: Monitor) -> Solution:
         """Take pieces until one of the reasons to stop holds."""
@@ -164,20 +164,20 @@ class _Run:
         taken, ahead, least, code, norm, loss, losses = (np.asarray(result) for result in results)
         return int(taken), ahead, float(least), int(code), float(norm), float(loss), losses[: int(taken)]
 
-    def as_tensors(self) -> Arrays:
+    def as_tensors(self) -> StepTensors:
         """Move the arrays to TensorFlow."""
         matrix, *others = self.arrays
         convert = self.tf.convert_to_tensor
         design = self.tf.SparseTensor(*sparse_parts(matrix)) if self.is_sparse else convert(matrix)
-        return Arrays(design, *map(convert, others))
+        return StepTensors(design, *map(convert, others))
 
-    def padded(self) -> Arrays:
+    def padded(self) -> StepTensors:
         """Add rows of zeros up to a size shared by others."""
         matrix, targets, *others = self.arrays
         n_samples = matrix.shape[self.rows_axis]
         more = [(0, _padded(n_samples) - n_samples)]
         matrix = np.pad(matrix, [(0, 0)] * self.rows_axis + more + [(0, 0)] * (matrix.ndim - 1 - self.rows_axis))
-        return Arrays(matrix, np.pad(targets, more + [(0, 0)] * (targets.ndim - 1)), *others)
+        return StepTensors(matrix, np.pad(targets, more + [(0, 0)] * (targets.ndim - 1)), *others)
 
 
 _compiled: dict[tuple[Any, ...], Any] = {}  # the loops for each shape, that used last at the end
@@ -236,7 +236,7 @@ def _loop(dtype: str, kind: str, checks: Checks, jit_compile: bool) -> Any:
         matrix: Any, targets: Any, offset: Any, penalty: Any, theta: Any, numbers: Any, steps: Any
     ) -> tuple[Any, ...]:
         rate, threshold, target_size, root, lowest = tf.unstack(numbers)
-        arrays = Arrays(matrix, targets, offset, penalty)
+        arrays = StepTensors(matrix, targets, offset, penalty)
 
         def runs(code: Any) -> Any:
             return tf.equal(code, _RUNNING)  # in a graph, == would compare the objects
@@ -281,7 +281,7 @@ def _loop(dtype: str, kind: str, checks: Checks, jit_compile: bool) -> Any:
 
 
 @functools.cache
-def _session(dtype: str, kind: str, device: str | None) -> tuple[Any, Arrays, Any, Any]:
+def _session(dtype: str, kind: str, device: str | None) -> tuple[Any, StepTensors, Any, Any]:
     """Return a session over a graph of its own, its inputs, and loss and gradient."""
     tf = _import_tensorflow()
     v1, graph = tf.compat.v1, tf.Graph()
@@ -289,7 +289,7 @@ def _session(dtype: str, kind: str, device: str | None) -> tuple[Any, Arrays, An
         rows = [None] * (3 if kind == "blocks" else 2)
         matrix = (v1.sparse_placeholder if kind == "sparse" else v1.placeholder)(dtype, rows)
         targets, theta = v1.placeholder(dtype, rows), v1.placeholder(dtype, [None, None])
-        inputs = Arrays(matrix, targets, v1.placeholder(dtype, [None, 1]), v1.placeholder(dtype, [None, 1]))
+        inputs = StepTensors(matrix, targets, v1.placeholder(dtype, [None, 1]), v1.placeholder(dtype, [None, 1]))
         outputs = loss_and_gradient(tf, inputs, theta)
     return _new_session(graph), inputs, theta, outputs
 
@@ -313,7 +313,7 @@ def _import_tensorflow() -> Any:
     return tf
 
 
-def _kind(arrays: Arrays) -> str:
+def _kind(arrays: StepTensors) -> str:
     """Return which of its layouts the design has."""
     return "sparse" if sp.issparse(arrays.matrix) else "blocks" if arrays.matrix.ndim == 3 else "matrix"
 
