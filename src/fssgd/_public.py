@@ -2,7 +2,7 @@
 
 from fssgd._estimators.early_stopping import LinearRegressorGDCV
 from fssgd._estimators.gradient_descent import LinearRegressorGD
-from fssgd._estimators.messages import DivergenceError
+from fssgd._exceptions import DivergenceError
 from fssgd._insight.diagnose import diagnose
 from fssgd._insight.diagnosis import Diagnosis
 from fssgd._insight.displays import CoefficientPathDisplay, DescentPathDisplay, LearningRateDisplay, LossCurveDisplay

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import fssgd._estimators.fitting
 from exact import EPS
 from fssgd import DivergenceError, GradientPath, LinearRegressorGD
-from fssgd._moments.column_statistics import curvature_bound
+from fssgd._descent.curvature_bound import curvature_bound
 from strategies import CI, Data, problems, stable_ratios
 
 TOLERANCES = st.sampled_from([1e-2, 1e-5, 1e-8])

@@ -7,8 +7,9 @@ import scipy.sparse as sp
 from exact import EPS, Descent
 from fssgd import Backend, LinearRegressorGD
 from fssgd._descent.coordinates import Scaling
+from fssgd._rows.design import Rows
 from fssgd.backends import get_backend
-from fssgd.backends._problem import Problem, Rows, Status
+from fssgd.backends._problem import Problem, Status
 
 RNG = np.random.default_rng(0)
 X = (RNG.normal(size=(40, 3)) + [1.0, 0.0, -2.0]) * (RNG.random((40, 3)) < 0.6)
@@ -144,7 +145,7 @@ def test_an_exact_fit_raises_no_false_alarm(eta, dtype):
 
 def test_a_problem_without_rows_says_what_can_solve_it():
     with pytest.raises(ValueError, match=r"Only the moments of the data are known: .* Use backend='spectral'"):
-        _ = bare().data
+        bare().rows_in_memory()
     with pytest.raises(
         ValueError, match=r"this problem has none: solve it with a stepping backend, such as backend='nu"
     ):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from exact import DATA, EPS, Descent, mp, nist, to_exact
 from fssgd import GradientPath, LinearRegressorGD, Moments
-from fssgd.backends._problem import Rows
+from fssgd._rows.design import Rows
 from fssgd.backends._refinement import refined_limit
 
 SETS = json.loads((DATA / "nist" / "certified.json").read_text())

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 import fssgd._estimators.fitting
 from exact import EPS, Descent, error, to_exact
 from fssgd import DivergenceError, LinearRegressorGD
-from fssgd._moments.column_statistics import column_statistics, curvature_bound
+from fssgd._descent.curvature_bound import curvature_bound
+from fssgd._moments.column_statistics import column_statistics
 
 RNG = np.random.default_rng(0)
 FORMS = {"dense": np.asarray, "csr": sp.csr_array}

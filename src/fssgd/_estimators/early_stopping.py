@@ -32,10 +32,10 @@ from fssgd._moments.checks import check_arrays
 from fssgd._path.error_curve import ErrorCurve
 from fssgd._path.gradient_path import ACCURACY, GradientPath
 from fssgd._path.power_sums import as_steps, over_steps
-from fssgd._rows.dask_graph import is_collection
 from fssgd._selection.folds import FoldRows, fold_errors
 from fssgd._selection.integer_search import best_step, first_within
 from fssgd._selection.scores import GcvScore, MeanError
+from fssgd._support.optional import is_dask
 from fssgd.backends import get_backend
 
 Array = npt.NDArray[np.float64]
@@ -207,7 +207,7 @@ class LinearRegressorGDCV(LinearModel):
         self._validate_params()
         criterion = self._settled_criterion()
         check_arrays(X, y, sample_weight)
-        if is_collection(X):
+        if is_dask(X):
             raise TypeError(
                 "LinearRegressorGDCV chooses from rows in memory, and X is a Dask collection: fit LinearRegressorGD, "
                 "whose path_.gcv(k) needs no more than moments."

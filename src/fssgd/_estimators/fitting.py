@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fssgd._descent.coordinates import Scaling
+from fssgd._descent.curvature_bound import curvature_bound
 from fssgd._descent.settings import Settings
 from fssgd._descent.starts import Start
 from fssgd._descent.tolerance import ToleranceReference
-from fssgd._moments.column_statistics import curvature_bound
 from fssgd._moments.moments import Moments
 from fssgd._path.gradient_path import GradientPath
-from fssgd._rows.arrays import Source
-from fssgd.backends._problem import WeightedRows
+from fssgd._rows.source import Source, WeightedRows
 
 Array = npt.NDArray[np.float64]
 LIMIT = 4096

@@ -20,11 +20,13 @@ from fssgd._estimators.callbacks import CallbackSupportMixin, FitMonitor, with_c
 from fssgd._estimators.fitting import Preparation, is_decomposable, prepare_from_moments, prepare_from_rows
 from fssgd._estimators.linear_model import LinearModel, after_closed_form, check_features
 from fssgd._estimators.messages import accuracy_message, convergence_message, divergence_error
-from fssgd._moments.checks import NoWeightError, check_arrays, column_names, within_float64
+from fssgd._moments.checks import NoWeightError, check_arrays, within_float64
 from fssgd._moments.moments import Moments
-from fssgd._rows.arrays import ArraySource, Source
-from fssgd._rows.dask_graph import is_collection
+from fssgd._rows.arrays import ArraySource
 from fssgd._rows.dask_source import DaskSource
+from fssgd._rows.source import Source
+from fssgd._support.optional import is_dask
+from fssgd._support.words import column_names
 from fssgd.backends import Backend, get_backend
 from fssgd.backends._check import checked_solution
 from fssgd.backends._problem import Problem, Solution, Status
@@ -309,7 +311,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
 
     def _source(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> ArraySource | DaskSource:
         check_arrays(X, y, sample_weight)
-        if is_collection(X):
+        if is_dask(X):
             partitions = DaskSource.of(X, y, sample_weight)
             check_features(self, X, reset=reset)
             return partitions

@@ -24,8 +24,8 @@ from fssgd._insight.summary import Summary, summarise
 from fssgd._moments.checks import as_floats, check_arrays, check_weight, dtypes_read, within_float64
 from fssgd._path.gradient_path import GradientPath
 from fssgd._rows.arrays import ArraySource
-from fssgd._rows.dask_graph import is_collection
-from fssgd._rows.dask_source import check_shape, dask_array, example_of, gathered, predict_lazily
+from fssgd._rows.dask_arrays import check_shape, dask_array, example_of, gathered, predict_lazily
+from fssgd._support.optional import is_dask
 from fssgd._support.saved_files import why
 
 Array = npt.NDArray[np.float64]
@@ -84,7 +84,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_arrays(X)
-        if is_collection(X):
+        if is_dask(X):
             array = dask_array(X, "X")
             check_shape(array, "X", (2,))
             check_features(self, X, reset=False)
@@ -155,7 +155,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         float
         """
-        if not is_collection(X):
+        if not is_dask(X):
             return float(super().score(X, y, sample_weight))
         predicted, y, sample_weight = gathered(predictions=self.predict(X), y=y, sample_weight=sample_weight)
         return float(r2_score(y, predicted, sample_weight=sample_weight))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fssgd._support.atomic_files import write_atomically
+from fssgd._support.jsonable import plain
 from fssgd._support.saved_files import check_format, parse_json, why
 
 FORMAT, VERSION = "fssgd.LinearRegressorGD", 1
@@ -129,14 +130,3 @@ def _param(name: str, value: Any) -> Any:
     if isinstance(value, int) and name != "max_iter":  # of which any number of steps is good
         float(value)
     return value
-
-
-def plain(value: Any) -> Any:
-    """Return dicts, lists and numbers that JSON knows; inf is the string "inf"."""
-    if isinstance(value, Mapping):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return "inf" if isinstance(value, float) and value == np.inf else value

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._moments.checks import column_names
 from fssgd._path.gradient_path import GradientPath
+from fssgd._support.words import column_names
 
 Array = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fssgd._estimators.model_file import plain
 from fssgd._insight.blame import LISTED, Blame, named
+from fssgd._support.jsonable import plain
 
 PENALISED = 100.0  # condition number that a suggested penalty aims at
 FEW_STEPS, MANY_STEPS = 100, 1000

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
-from fssgd._estimators.model_file import plain
-from fssgd._moments.checks import column_names, printable
 from fssgd._path.gradient_path import GradientPath
 from fssgd._path.power_sums import as_steps
+from fssgd._support.jsonable import plain
+from fssgd._support.words import column_names, printable
 
 Array = npt.NDArray[np.float64]
 LEAST_SHARE = 1e-8  # of the rows' degrees of freedom that has to be left

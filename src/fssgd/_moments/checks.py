@@ -15,6 +15,8 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight
 
+from fssgd._support.words import column_names, printable
+
 Array = npt.NDArray[np.float64]
 
 TINY = float(np.finfo(np.float64).tiny)
@@ -150,16 +152,6 @@ def check_resolved(
         f"The squared deviations of {columns} {what} float64: change the unit of these columns so that "
         "their spread lies between 1e-150 and 1e150."
     )
-
-
-def column_names(names: Any, n_features: int) -> list[str]:
-    """Return the names of the columns as strings: x0, x1 and so on where they have none."""
-    return [f"x{j}" for j in range(n_features)] if names is None else [str(name) for name in names]
-
-
-def printable(text: str) -> str:
-    """Return the text with what is not to reach a terminal, such as control characters, written as escapes."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def canonical(X: Any) -> Any:

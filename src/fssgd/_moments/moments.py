@@ -29,7 +29,9 @@ from fssgd._moments.checks import (
 from fssgd._moments.moments_file import read_moments, write_moments
 from fssgd._moments.row_sums import sums_of_rows
 from fssgd._moments.sums import Sums, merge_sums, remove_sums
-from fssgd._rows.dask_graph import is_collection
+from fssgd._moments.table_registry import read_table
+from fssgd._moments.table_spec import TableSpec
+from fssgd._support.optional import is_dask, load
 
 Array = npt.NDArray[np.float64]
 
@@ -106,11 +108,10 @@ class Moments:
             If the shapes disagree, a value is not finite, or no weight is positive.
         """
         check_arrays(X, y, sample_weight)
-        if is_collection(X):
-            from fssgd._rows.dask_source import DaskSource, example_of
-
-            data = DaskSource.of(X, y, sample_weight)
-            return data.moments(_get_feature_names(example_of(X)), accurate=accurate)
+        if is_dask(X):
+            read = load("fssgd._rows.dask_source:moments_of_dask", "fssgd[dask]", "reader of Dask collections")
+            moments: Moments = read(X, y, sample_weight, accurate=accurate)
+            return moments
         names = _get_feature_names(X)
         with within_float64("X, y or sample_weight"):
             X, y = check_X_y(
@@ -227,11 +228,13 @@ class Moments:
         >>> list(model.feature_names_in_), model.coef_.round(6)
         (['rooms', 'garden'], array([2., 1.]))
         """
-        from fssgd._moments.table_registry import read_table
-        from fssgd._moments.table_spec import TableSpec
-
         spec = TableSpec.of(target, features, weight, accurate, on_missing)
-        return read_table(table, spec, checkpoint=checkpoint, checkpoint_every=checkpoint_every, progress=progress)
+        found = read_table(table, spec, checkpoint=checkpoint, checkpoint_every=checkpoint_every, progress=progress)
+        if not isinstance(found, cls):  # a reader may come from anywhere
+            raise TypeError(
+                f"The reader of {type(table).__module__} returned a {type(found).__qualname__} instead of Moments."
+            )
+        return found
 
     @property
     def n_samples(self) -> int:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._moments.moments import Moments
 from fssgd._moments.table_spec import TableSpec
 from fssgd._support.optional import load
 
@@ -75,8 +74,8 @@ def read_table(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 30.0,
     progress: bool | None = None,
-) -> Moments:
-    """Take a table of any known kind to its moments.
+) -> Any:
+    """Compute the moments of a table of any known kind.
 
     Parameters
     ----------
@@ -87,7 +86,7 @@ def read_table(
 
     Returns
     -------
-    Moments
+    fssgd.Moments
 
     Raises
     ------
@@ -102,21 +101,16 @@ def read_table(
         raise ValueError(f"progress must be None, True or False, got {progress!r}.")
     if not (isinstance(checkpoint_every, (int, float)) and checkpoint_every >= 0):
         raise ValueError(f"checkpoint_every must be a number of seconds >= 0, got {checkpoint_every!r}.")
-    moments: Moments
     if _is_files(table):
         read = load(_FILES.path, _FILES.extra, "reader of files")
-        moments = read(table, spec, progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
-        return moments
+        return read(table, spec, progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
     entry = _find(type(table))
     if checkpoint is not None:
         raise ValueError(
             f"checkpoint is for files, which can be read again from where a pass broke off, and a "
             f"{type(table).__qualname__} cannot: pass the paths of the files, or leave checkpoint out."
         )
-    moments = load(entry.path, entry.extra, f"reader of {type(table).__module__}")(table, spec, progress)
-    if not isinstance(moments, Moments):
-        raise TypeError(f"The reader {entry.path!r} returned a {type(moments).__qualname__} instead of Moments.")
-    return moments
+    return load(entry.path, entry.extra, f"reader of {type(table).__module__}")(table, spec, progress)
 
 
 def _is_files(table: Any) -> bool:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
-PACKAGE = str(Path(__file__).resolve().parents[1])
-LISTED = 20
+from fssgd._support.words import capital, listed, warn_user
+
 INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")  # of pandas and Dask, in Parquet
 
 
@@ -215,26 +212,8 @@ def _merged(tables: Sequence[Sequence[Column]]) -> list[Column]:
     ]
 
 
-def warn_user(message: str) -> None:
-    """Warn on behalf of the first caller outside this package, however deep the reader that asks."""
-    level, frame = 1, sys._getframe()
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
-
-
 def _names(what: str, value: Any) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else ()
     if not names or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{what} must be the name of a column or a list of such names, got {value!r}.")
     return names
-
-
-def listed(names: Iterable[str]) -> str:
-    names = list(names)
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(map(repr, names[:LISTED])) + more
-
-
-def capital(text: str) -> str:
-    return text[0].upper() + text[1:] if text.startswith("the ") else text

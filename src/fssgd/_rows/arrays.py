@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,38 +14,9 @@ from fssgd._descent.coordinates import Scaling
 from fssgd._moments.checks import assert_values_finite, canonical, check_resolved
 from fssgd._moments.column_statistics import ColumnStatistics
 from fssgd._moments.moments import Moments
-from fssgd.backends._problem import Rows, working_dtype
+from fssgd._rows.design import Rows, working_dtype
 
 Array = npt.NDArray[np.float64]
-
-
-class Source(Protocol):
-    """Rows in the user's units, in memory or elsewhere."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Precision of X: float64 or float32."""
-
-    @property
-    def shape(self) -> tuple[float, int]:
-        """Number of rows, NaN where it is not known, and of features."""
-
-    @property
-    def single_output(self) -> bool:
-        """Whether y is 1-D."""
-
-    @property
-    def decomposition_size(self) -> float:
-        """The size that a decomposition has to cope with."""
-
-    def moments(self, names: Any = None) -> Moments:
-        """Sum up the rows, or raise if a value is not finite; ``names`` are those of the features."""
-
-    def columns(self, names: Any = None) -> ColumnStatistics:
-        """Measure the columns of X and then of y one by one, or raise if a value is not finite."""
-
-    def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> WeightedRows:
-        """Return the rows of positive weight in the coordinates of a descent."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,12 +16,6 @@ from typing import Any
 from fssgd._support.blas_threads import one_thread
 
 FAN_IN = 8
-MODULES = ("dask.array.", "dask.dataframe.")
-
-
-def is_collection(value: Any) -> bool:
-    """Whether the value is a Dask array, DataFrame or Series, told without importing Dask."""
-    return any(f"{kind.__module__}.".startswith(MODULES) for kind in type(value).__mro__)
 
 
 def tree_sum(

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils import assert_all_finite, check_consistent_length
-from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import _get_feature_names
 
 from fssgd._descent.coordinates import Scaling
 from fssgd._moments.checks import (
@@ -33,113 +33,12 @@ from fssgd._moments.column_statistics import ColumnStatistics, merge_columns
 from fssgd._moments.moments import Moments
 from fssgd._moments.row_sums import sums_of_rows
 from fssgd._moments.sums import Sums, merge_sums
-from fssgd._rows.dask_graph import is_collection, one_thread_each, tree_sum
-from fssgd.backends._problem import Design, Rows, is_far, mean_left_by_centring, working_dtype
+from fssgd._rows.dask_arrays import check_shape, cut_like, dask_array, example_of
+from fssgd._rows.dask_graph import one_thread_each, tree_sum
+from fssgd._rows.design import Design, Rows, is_far, mean_left_by_centring, working_dtype
 
 Array = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.floating[Any]]
-
-
-def dask_array(value: Any, name: str, chunks: Any = None) -> Any:
-    """Return a collection as a Dask array of numbers; anything else is cut into ``chunks``.
-
-    Parameters
-    ----------
-    value : Dask collection or array-like
-    name : str
-        What to call it in messages.
-    chunks : tuple of int, default=None
-        Numbers of rows.
-
-    Returns
-    -------
-    dask.array.Array
-
-    Raises
-    ------
-    ValueError
-        If it is not numeric, or has to be cut and the chunks are not known.
-    """
-    import dask.array as da
-
-    if not is_collection(value):
-        if chunks is None or np.isnan(chunks).any():
-            raise ValueError(
-                f"{name} is a {type(value).__name__}, which cannot be cut into the chunks of X, whose sizes are not "
-                f"known: pass {name} as a Dask collection with the chunks of X, or make them known, by "
-                "X.compute_chunk_sizes() for an array and X.to_dask_array(lengths=True) for a DataFrame."
-            )
-        value = np.asarray(value)
-        if value.ndim == 0:
-            raise ValueError(f"{name} is {value!r}: expected one number for each row of X.")
-        check_consistent_length(value, np.broadcast_to(0, (sum(chunks),)))
-        value = da.from_array(value, chunks=(chunks, *value.shape[1:]))
-    elif not isinstance(value, da.Array):
-        value = _frame_to_array(value, name)
-    if name != "X":
-        refuse_sparse(value._meta)
-    if value.dtype.kind not in "fiub":
-        raise ValueError(f"{name} has dtype {value.dtype}: expected numbers, convert it with {name}.astype(float).")
-    return value
-
-
-def check_shape(array: Any, name: str, allowed: tuple[int, ...]) -> None:
-    """Raise a ValueError unless a Dask array has one of the allowed numbers of dimensions, and known columns."""
-    if array.ndim not in allowed:
-        raise ValueError(f"{name} has {array.ndim} dimensions, expected {' or '.join(map(str, allowed))}: reshape it.")
-    if np.isnan(array.shape[1:]).any() or 0 in array.shape[1:]:
-        raise ValueError(f"{name} has shape {array.shape}: expected a known number of columns, at least 1.")
-
-
-def example_of(X: Any) -> Any:
-    """Return no rows of X in memory, with the names of its columns if it has any."""
-    return X._meta if hasattr(X, "columns") else np.empty((0, X.shape[1]))
-
-
-def predict_lazily(X: Any, coef: Floats, intercept: Any) -> Any:
-    """Return the predictions as a Dask array in the partitions of X, to be computed when asked for."""
-    columns = () if coef.ndim == 1 else (len(coef),)
-    return X.rechunk({1: -1}).map_blocks(
-        _predict,
-        coef,
-        intercept,
-        dtype=np.result_type(X.dtype, coef.dtype),
-        chunks=(X.chunks[0], *((column,) for column in columns)),
-        drop_axis=None if columns else 1,
-        meta=np.empty((0,) * (1 + len(columns)), np.result_type(X.dtype, coef.dtype)),
-    )
-
-
-def _predict(X: Any, coef: Floats, intercept: Any) -> Any:
-    assert_all_finite(X, input_name="X")
-    return safe_sparse_dot(X, coef.T, dense_output=True) + intercept
-
-
-def gathered(**values: Any) -> tuple[Any, ...]:
-    """Return the values in memory, those that are Dask collections computed together."""
-    import dask
-
-    lazy = (dask_array(value, name) if is_collection(value) else value for name, value in values.items())
-    return tuple(dask.compute(*lazy))
-
-
-def _frame_to_array(frame: Any, name: str) -> Any:
-    from pandas.api.types import is_numeric_dtype
-
-    dtypes = dict(frame.dtypes.items()) if frame.ndim == 2 else {frame.name: frame.dtype}
-    odd = [
-        f"{column!r} ({dtype})" for column, dtype in dtypes.items() if not is_numeric_dtype(dtype) or dtype.kind == "c"
-    ]
-    if odd:
-        raise ValueError(f"{name} has columns that are not numeric: {', '.join(odd)}. Convert them, or leave them out.")
-    common = np.result_type(*(kind if isinstance(kind, np.dtype) else np.float64 for kind in dtypes.values()))
-    dtype = np.dtype(np.float32 if common == np.float32 else np.float64)
-    shape = (0, len(dtypes)) if frame.ndim == 2 else (0,)
-    return frame.map_partitions(_values, dtype, meta=np.empty(shape, dtype))
-
-
-def _values(frame: Any, dtype: np.dtype[Any]) -> Floats:
-    return np.asarray(frame.to_numpy(dtype=dtype, na_value=np.nan))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +74,7 @@ class DaskSource:
         arrays = {name: dask_array(value, name, X.chunks[0]) for name, value in others.items()}
         for (name, array), allowed in zip(arrays.items(), ((1, 2), (1,)), strict=False):
             check_shape(array, name, allowed)
-        parts = {name: _cut(array, name, X) for name, array in arrays.items()}
+        parts = {name: cut_like(array, name, X) for name, array in arrays.items()}
         return cls(X, parts["y"], parts.get("sample_weight"))
 
     @property
@@ -246,6 +145,12 @@ class DaskSource:
         n_features = self.shape[1]
         outputs = np.empty((0, len(mean) - n_features))
         check_resolved(mean, squares, constant, np.empty((0, n_features)), outputs, names, weight)
+
+
+def moments_of_dask(X: Any, y: Any, sample_weight: Any, *, accurate: bool) -> Moments:
+    """Return the moments of Dask collections, as :meth:`fssgd.Moments.from_arrays` does."""
+    names = _get_feature_names(example_of(X))
+    return DaskSource.of(X, y, sample_weight).moments(names, accurate=accurate)
 
 
 class _PartialResult(NamedTuple):
@@ -319,24 +224,6 @@ class DaskRows:
         each = partial(_apply, function)
         total: _PartialResult = tree_sum(self._kept, partial(_merge, merge=_add), each, arguments)
         return tuple(total.result)
-
-
-def _cut(array: Any, name: str, X: Any) -> Any:
-    """Return the array in the partitions of X."""
-    known = not np.isnan([array.shape[0], X.shape[0]]).any()
-    if known and array.shape[0] != X.shape[0]:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {X.shape[0]} rows, {name} "
-            f"has {array.shape[0]}."
-        )
-    if known:
-        return array.rechunk({0: X.chunks[0]})
-    if array.numblocks[0] != X.numblocks[0]:
-        raise ValueError(
-            f"X has {X.numblocks[0]} partitions of rows and {name} has {array.numblocks[0]}, of sizes that are not all "
-            "known: repartition both alike, or call compute_chunk_sizes() on them first."
-        )
-    return array
 
 
 def _task(

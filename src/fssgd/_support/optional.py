@@ -18,3 +18,11 @@ def load(path: str, extra: str | None, what: str) -> Any:
 def how_to_get(path: str, extra: str | None) -> str:
     """Say what to install."""
     return f"pip install '{extra}'" if extra else f"install what {path.partition(':')[0]!r} needs"
+
+
+DASK_MODULES = ("dask.array.", "dask.dataframe.")
+
+
+def is_dask(value: Any) -> bool:
+    """Whether the value is a Dask array, DataFrame or Series, told without importing Dask."""
+    return any(f"{kind.__module__}.".startswith(DASK_MODULES) for kind in type(value).__mro__)

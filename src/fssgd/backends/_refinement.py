@@ -20,7 +20,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from fssgd._path.gradient_path import GradientPath
-from fssgd.backends._problem import Rows
+from fssgd._rows.design import Rows
 
 Wide = npt.NDArray[np.floating[Any]]
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from fssgd._rows.design import Rows
 from fssgd.backends._base import Backend
 from fssgd.backends._host_loop import Evaluate, descend
-from fssgd.backends._problem import Array, Monitor, Problem, Rows, Solution
+from fssgd.backends._problem import Array, Monitor, Problem, Solution
 
 
 class NumPy(Backend):

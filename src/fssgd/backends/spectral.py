@@ -6,8 +6,9 @@ import numpy as np
 
 from fssgd._path.gradient_path import ACCURACY, GradientPath
 from fssgd._path.power_sums import first_integer
+from fssgd._rows.design import Rows
 from fssgd.backends._base import Backend
-from fssgd.backends._problem import Array, Monitor, Problem, Rows, Solution, Status
+from fssgd.backends._problem import Array, Monitor, Problem, Solution, Status
 from fssgd.backends._refinement import refined_limit
 
 

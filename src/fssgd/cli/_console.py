@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from scipy.linalg import LinAlgWarning
 
-from fssgd._moments.checks import printable
+from fssgd._support.words import printable
 from fssgd.cli._signals import Ended, ended_by_signals
 
 OPERATIONS, SPEED = 9.0, 2e10  # of a symmetric eigendecomposition, times n^3, and how many a second

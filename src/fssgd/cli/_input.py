@@ -25,7 +25,8 @@ def sources(data: list[str]) -> Any:
 def read_moments(table: Any, spec: TableSpec, checkpoint: Path | None = None, every: float = 30.0) -> Moments:
     """Stream files or standard input."""
     if not hasattr(table, "read"):
-        return read_table(table, spec, checkpoint=checkpoint, checkpoint_every=every)
+        moments: Moments = read_table(table, spec, checkpoint=checkpoint, checkpoint_every=every)
+        return moments
     if checkpoint is not None:
         raise ValueError("--checkpoint is for files, which can be read again: leave it out for standard input.")
     return read_rows(table, spec)

@@ -10,7 +10,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from fssgd._moments.table_spec import TableSpec, listed
+from fssgd._moments.table_spec import TableSpec
+from fssgd._support.words import listed
 
 BLOCK, LONGEST = 1 << 20, 1 << 28  # bytes: of a block, and of one that holds a single row
 CODECS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from fssgd._moments.table_spec import capital
+from fssgd._support.words import capital
 
 
 def refuse_taken(predictions: Sequence[str], taken: Collection[str], where: str) -> None:

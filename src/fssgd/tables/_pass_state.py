@@ -10,7 +10,8 @@ import numpy.typing as npt
 from fssgd._moments.checks import check_resolved
 from fssgd._moments.moments import Moments
 from fssgd._moments.sums import Sums, merge_sums
-from fssgd._moments.table_spec import LISTED, TableSpec, capital, warn_user
+from fssgd._moments.table_spec import TableSpec
+from fssgd._support.words import LISTED, capital, warn_user
 
 Counts = npt.NDArray[np.int64]
 

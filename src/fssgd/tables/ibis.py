@@ -21,7 +21,8 @@ import numpy.typing as npt
 from fssgd._moments.moments import Moments
 from fssgd._moments.row_sums import EPS
 from fssgd._moments.sums import Sums
-from fssgd._moments.table_spec import Column, TableSpec, capital
+from fssgd._moments.table_spec import Column, TableSpec
+from fssgd._support.words import capital
 from fssgd.tables._engine_columns import added_up, refuse_taken
 from fssgd.tables._pass_state import INFINITE, MISSING, NEGATIVE, PassState, moments_of_state, raise_faults
 from fssgd.tables._progress import ProgressBar

@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from fssgd._moments.moments import Moments
 from fssgd._moments.moments_file import moments_fields, sums_of_fields
-from fssgd._moments.table_spec import Column, TableSpec, capital, listed
+from fssgd._moments.table_spec import Column, TableSpec
+from fssgd._support.words import capital, listed
 from fssgd.tables._engine_columns import added_up, refuse_taken
 from fssgd.tables._pass_state import PassState, merge_states, moments_of_state
 from fssgd.tables._row_pass import TablePass

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from fssgd._moments.checks import column_names
 from fssgd._path.gradient_path import GradientPath
+from fssgd._support.words import column_names
 
 Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
