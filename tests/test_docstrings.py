@@ -25,6 +25,8 @@ def public_names():
     for module in (fssgd, fssgd.backends, fssgd.tables):
         for name in module.__all__:
             thing = getattr(module, name)
+            if not callable(getattr(thing, "__get__", None)) and not inspect.isclass(thing):
+                continue  # the type of a callable
             yield f"{module.__name__}.{name}"
             bases = thing.__mro__ if inspect.isclass(thing) else ()
             for members in (vars(base) for base in bases if base.__module__.startswith("fssgd")):

@@ -213,7 +213,7 @@ def test_a_parameter_that_is_no_backend():
 
 def test_the_closed_form_refuses_what_it_cannot_see(monkeypatch):
     """Asked for by name it takes data of any size; a stepping backend takes no moments."""
-    monkeypatch.setattr(fssgd._estimators.fitting, "LIMIT", 1)
+    monkeypatch.setattr(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", 1)
     assert LinearRegressorGD().fit(X, Y).backend_ == "numpy"
     named = LinearRegressorGD(backend="spectral").fit(X, Y)
     assert named.backend_ == "spectral"

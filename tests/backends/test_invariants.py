@@ -85,7 +85,7 @@ def test_short_unstable_runs_are_the_same_descent(data, ratio, k):
     path = GradientPath.from_arrays(data.X, data.Y, data.weight, learning_rate=eta, **data.options)
     found = path.position(k)
     if data.options["fit_intercept"]:
-        found[-1] += path.level
+        found[-1] += path.coordinates.target_mean
     offset = np.linalg.norm(data.share @ data.Y) * (ratio - 1) ** k  # what the definition pays for counting from 0
     assert np.linalg.norm(found - data.iterates(eta, k)[k]) <= 2 * distance[k] + 20 * (k + 1) * EPS * offset
 
@@ -170,7 +170,7 @@ def test_sparse_data_is_the_same_data(data, ratio, backend, over_rows):
     settings = {"learning_rate": eta, "max_iter": k, "tol": None}
     dense = theta(fit(data, backend, **settings), data)
     stored = Data(sp.csr_array(data.X), data.Y, data.weight, data.options)
-    with mock.patch.object(fssgd._estimators.fitting, "LIMIT", 0 if over_rows else 4096):
+    with mock.patch.object(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", 0 if over_rows else 4096):
         sparse = theta(fit(stored, backend, **settings), data)
     assert np.linalg.norm(sparse - dense) <= distance[k] + EPS * np.linalg.norm(data.share @ data.Y)
 
@@ -178,7 +178,7 @@ def test_sparse_data_is_the_same_data(data, ratio, backend, over_rows):
 @given(problems(max_rows=8, max_columns=6))
 @CI
 def test_the_automatic_step_over_rows_is_at_most_the_reciprocal_curvature(data):
-    with mock.patch.object(fssgd._estimators.fitting, "LIMIT", 0):
+    with mock.patch.object(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", 0):
         model = fit(data, "numpy", max_iter=1, tol=None)
     if data.L == 0:
         assert model.learning_rate_ == 1.0

@@ -73,7 +73,7 @@ def test_integer_weights_are_repeated_rows(name):
 def rows_and_path(X, y, weight=None, **settings):
     path = GradientPath.from_moments(Moments.from_arrays(X, y, weight, accurate=True), **settings)
     values = X if sp.issparse(X) else np.asarray(X, float)
-    return Rows(values, y[:, None], weight, path.scaling, path.level, path.settings.fit_intercept), path
+    return Rows(values, y[:, None], weight, path.coordinates), path
 
 
 def test_refinement_improves_an_ill_conditioned_limit():

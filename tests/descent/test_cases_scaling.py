@@ -189,7 +189,7 @@ def test_case_20_a_column_that_stops_being_constant(model):
 
 def test_case_20_another_number_of_columns_is_refused(model):
     fitted = model(warm_start=True).fit(column(1, 2, 3), [1, 2, 4])
-    with pytest.raises(ValueError, match=r"warm_start cannot go on from 1 features .* 2 .*warm_start=False"):
+    with pytest.raises(ValueError, match=r"warm_start cannot continue from 1 features .* 2 .*warm_start=False"):
         fitted.fit([[1, 2], [2, 1], [3, 3]], [1, 2, 4])
 
 

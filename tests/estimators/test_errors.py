@@ -128,7 +128,7 @@ def test_fits_from_moments_warn_where_they_were_called(how):
 
 
 def test_data_too_large_to_decompose_is_warned_about_too(monkeypatch):
-    monkeypatch.setattr("fssgd._estimators.fitting.LIMIT", 0)
+    monkeypatch.setattr("fssgd._estimators.fitting.MAX_DECOMPOSITION_SIZE", 0)
     with pytest.warns(ConvergenceWarning, match=r"Raise max_iter, tol, or learning_rate\.$"):
         LinearRegressorGD(learning_rate=1e-4, max_iter=10).fit(X, Y)
 

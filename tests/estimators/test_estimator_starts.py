@@ -110,10 +110,10 @@ def test_a_warm_start_at_the_optimum_takes_no_step_and_does_not_warn(model):
     assert fitted.converged_
     np.testing.assert_allclose(fitted.coef_, coef, rtol=10 * EPS)
     with pytest.raises(
-        ValueError, match=r"warm_start cannot go on from 3 features and 2 outputs to 2 and 2: fit a new es"
+        ValueError, match=r"warm_start cannot continue from 3 features and 2 outputs to 2 and 2: fit a new es"
     ):
         fitted.fit(X[:, :2], Y)
-    with pytest.raises(ValueError, match=r"warm_start cannot go on from 3 features and 2 outputs to 3 and 1"):
+    with pytest.raises(ValueError, match=r"warm_start cannot continue from 3 features and 2 outputs to 3 and 1"):
         fitted.fit(X, Y[:, 0])
 
 
@@ -122,7 +122,9 @@ def test_partial_fit_after_fit(backend):
     fitted = LinearRegressorGD(backend=backend).fit(X[:20], Y[:20])
     if backend == "numpy":
         assert not hasattr(fitted, "partial_fit")
-        message = r"partial_fit cannot go on from a model that keeps no moments of its data \(backend 'numpy'.*: fit w"
+        message = (
+            r"partial_fit cannot continue from a model that keeps no moments of its data \(backend 'numpy'.*: fit w"
+        )
         with pytest.raises(ValueError, match=message):
             fitted.partial_fit(X[20:], Y[20:])
     else:

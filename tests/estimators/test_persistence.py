@@ -82,7 +82,7 @@ def test_a_loaded_model_goes_on(path):
     model = LinearRegressorGD(warm_start=True, tol=1e-6).fit(X, Y + 1e6)
     model.save(path)
     loaded = LinearRegressorGD.load(path)
-    with pytest.raises(ValueError, match=r"partial_fit cannot go on .* or loaded from JSON\)"):
+    with pytest.raises(ValueError, match=r"partial_fit cannot continue .* or loaded from JSON\)"):
         loaded.partial_fit(X, Y)
     for attribute in ("path_", "loss_curve_"):
         assert not hasattr(loaded, attribute)

@@ -197,7 +197,7 @@ def test_what_is_refused():
     model = LinearRegressorGD(backend="numpy", max_iter=3, tol=None).fit(X, Y)
     for kind in (ValueError, AttributeError):
         with pytest.raises(
-            kind, match=r"summary cannot go on from a model that keeps no moments .* backend='spectral'"
+            kind, match=r"summary cannot continue from a model that keeps no moments .* backend='spectral'"
         ):
             model.summary()
     with pytest.raises(ValueError, match="not fitted yet"):

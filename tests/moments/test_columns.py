@@ -110,7 +110,7 @@ def test_the_bound_of_an_outlier_among_many(seed):
 @pytest.fixture
 def unseen(monkeypatch):
     """Data is taken as too large to decompose."""
-    monkeypatch.setattr(fssgd._estimators.fitting, "LIMIT", 0)
+    monkeypatch.setattr(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", 0)
 
 
 WIDE = np.random.default_rng(5).normal(size=(30, 12)) @ np.diag(np.geomspace(1, 0.3, 12)) + 1.0
@@ -155,7 +155,7 @@ def test_a_divergence_over_rows_names_the_column(unseen, standardize):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_entries_stored_twice_add_up(monkeypatch, limit, weighted):
     """A CSR matrix may hold the value 2 as 1 + 1."""
-    monkeypatch.setattr(fssgd._estimators.fitting, "LIMIT", limit)
+    monkeypatch.setattr(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", limit)
     X = sp.csr_array((np.array([1.0, 1.0, 5.0, 2.0, 7.0, 3.0]), [0, 0, 1, 0, 1, 0], [0, 3, 4, 5, 6]), shape=(4, 2))
     assert not X.has_canonical_format
     weight = np.array([2.0, 1.0, 0.0, 1.0]) if weighted else None

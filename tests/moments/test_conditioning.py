@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgWarning
 
 from exact import EPS, Descent, error
 from fssgd import LinearRegressorGD, Moments
-from fssgd._path.gradient_path import ACCURACY
+from fssgd._path.closed_form import ACCURACY
 from strategies import CI
 
 ADVICE = (

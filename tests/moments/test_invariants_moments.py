@@ -8,7 +8,7 @@ from test_moments import exact_moments, found_moments
 
 from exact import EPS
 from fssgd import LinearRegressorGD, Moments
-from fssgd._descent.coordinates import Scaling
+from fssgd._descent.coordinates import Coordinates
 from strategies import CI, problems
 
 FINITE = st.floats(-1e6, 1e6)
@@ -108,8 +108,7 @@ def test_the_order_of_the_rows_and_their_blocks_do_not_matter(data, shift):
 def test_unscaling_undoes_rescaling(columns, intercept):
     """A product and a quotient round once each; the intercept is off by the rounding of the sum of mean times coef."""
     mean, scale, coef = np.array(columns).T
-    scaling, coef = Scaling(mean, scale), coef[:, None]
-    weights, level = scaling.rescale(coef, np.array([intercept]))
-    back, height = scaling.unscale(weights, level)
+    coordinates, coef = Coordinates(mean, scale, np.zeros(1), True), coef[:, None]
+    back, height = coordinates.to_user(coordinates.from_user(coef, np.array([intercept])))
     assert (np.abs(back - coef) <= 2 * EPS * np.abs(coef)).all()
     assert np.abs(height - intercept) <= 4 * (len(mean) + 2) * EPS * (np.abs(mean) @ np.abs(coef) + abs(intercept))

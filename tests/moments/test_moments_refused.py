@@ -29,7 +29,7 @@ ROUTES = {
 @pytest.fixture(params=ROUTES)
 def take(request, monkeypatch):
     if request.param == "fit over rows":  # as if the data were too large to decompose
-        monkeypatch.setattr(fssgd._estimators.fitting, "LIMIT", 0)
+        monkeypatch.setattr(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", 0)
     return ROUTES[request.param]
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from exact import EPS, mp
-from fssgd._path.power_sums import PowerSum, as_float, first_integer, log_factors, times
+from fssgd._path.power_sums import PowerSum, log_factors
+from fssgd._path.step_counts import as_float, first_integer, times
 
 
 def test_log_factors_at_the_points_that_matter():

@@ -137,7 +137,7 @@ def test_gradient_and_loss_are_those_of_the_iterate(data, ratio, k, accurate):
     path = path_of(data, eta, accurate)
     theta = path.position(k)
     if data.options["fit_intercept"]:
-        theta[-1] += path.level
+        theta[-1] += path.coordinates.target_mean
     residual = data.Z @ theta - data.Y
     loss = float((data.share @ residual**2).sum() + (data.penalty @ theta**2).sum())
     lost = 1 + (np.abs(data.X) / data.scaling[1]).max()

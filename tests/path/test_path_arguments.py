@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import fssgd._path.power_sums
+import fssgd._path.step_counts
 from exact import EPS, Descent, question_data
 from fssgd import GradientPath, LinearRegressorGD, Moments
 
@@ -32,14 +32,14 @@ def test_an_array_of_k_adds_a_leading_axis(name, alpha):
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("k", [-1, 2.5, np.nan, -np.inf, [1, -2], np.array([-1, 3]), np.array([0.5])])
 def test_a_k_that_is_no_number_of_steps(name, k):
-    with pytest.raises(ValueError, match=r"k must be an integer >= 0 or inf, or an array of them; got "):
+    with pytest.raises(ValueError, match=r"k must be a non-negative integer or inf, or an array of them; got "):
         getattr(GradientPath.from_arrays(X, Y), name)(k)
 
 
 @pytest.mark.parametrize("chunk", [1, 64, 1 << 20])
 def test_many_k_at_once_are_each_right(monkeypatch, chunk):
     """Fewer and more than fit into one chunk of powers."""
-    monkeypatch.setattr(fssgd._path.power_sums, "CHUNK", chunk)
+    monkeypatch.setattr(fssgd._path.step_counts, "NUMBERS_AT_ONCE", chunk)
     path = GradientPath.from_arrays(X, Y, learning_rate=0.4)
     losses, coefs = path.loss(np.arange(100)), path.coef(np.arange(100))
     assert losses.shape == (100,)
@@ -70,7 +70,7 @@ def test_steps_to_is_the_first_step_that_meets_tol(settings, tol):
     path = GradientPath.from_arrays(X, Y, **settings)
     options = {name: value for name, value in settings.items() if name != "learning_rate"}
     start = np.zeros((3 + path.settings.fit_intercept, 2))
-    mean, scale = path.scaling.mean, path.scaling.scale
+    mean, scale = path.coordinates.mean, path.coordinates.scale
     if path.settings.fit_intercept:
         start[-1] = Y.mean(axis=0)
     right = Descent(X, Y, start=start, **options)

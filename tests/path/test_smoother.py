@@ -9,6 +9,7 @@ from sklearn.linear_model import Ridge
 from exact import EPS
 from fssgd import GradientPath, LinearRegressorGD, Moments
 from fssgd._insight.summary import summarise
+from fssgd._path.step_counts import StepCounts
 from strategies import CI, Data, problems, stable_ratios
 
 RNG = np.random.default_rng(0)
@@ -50,7 +51,7 @@ def test_squared_errors_of_each_output(data, ratio, k, accurate):
     path = GradientPath.from_moments(moments, learning_rate=ratio / data.L, **data.options)
     residual = data.Y - data.Z @ data.iterates(ratio / data.L, k)[k]
     lost = 1 + (np.abs(data.X) / data.scaling[1]).max()
-    found = path.squared_errors(np.array([float(k)]), np.array([k % 2 == 1]))[0]
+    found = path.squared_errors(StepCounts.of(k))
     size = (1 + k) * EPS * lost * (1 + (data.Y**2).max())
     np.testing.assert_allclose(found, data.share @ residual**2, rtol=1e-8, atol=1e3 * size)
 
@@ -89,12 +90,12 @@ def test_the_ridge_equivalent_shrinks_alike(alpha):
     np.testing.assert_allclose(penalties, alpha + 1 / (2 * 0.01 * ks), rtol=1e-15)
     data = path.spectrum.curvature[:4]
     for k, penalty in zip(ks, penalties, strict=True):
-        kept = data * path.filter.values(float(k), False)[:4]
+        kept = data * path.filter.values(StepCounts(float(k), False))[:4]
         assert (np.abs(kept - data / (data + 2 * penalty)) <= 0.21).all()
     assert path.ridge_equivalent(0) == np.inf
     assert path.ridge_equivalent(np.inf) == alpha
     small = GradientPath.from_arrays(1e-4 * X, Y, standardize=False, learning_rate=0.01, alpha=alpha)
-    kept = small.spectrum.curvature[:4] * small.filter.values(3.0, True)[:4]
+    kept = small.spectrum.curvature[:4] * small.filter.values(StepCounts.of(3))[:4]
     if not alpha:
         np.testing.assert_allclose(kept, small.spectrum.curvature[:4] / (2 * small.ridge_equivalent(3)), rtol=1e-6)
 
@@ -112,11 +113,10 @@ def test_the_ridge_equivalent_on_the_scale_of_scikit_learn():
     np.testing.assert_allclose(penalised.position(np.inf)[:-1, 0], limit.coef_, rtol=1e-9)
 
 
-def test_a_descent_that_diverges_is_like_no_ridge():
+def test_ridge_equivalent_is_refused_for_a_divergent_step():
     path = GradientPath.from_arrays(X, Y, learning_rate=3.0)
-    with pytest.raises(
-        ValueError, match=r"like no ridge: learning_rate=3 is above 2 / L = 0\.\d+\. Use a smaller step"
-    ):
+    message = r"ridge_equivalent is undefined for a divergent step: learning_rate=3 is above 2 / L = 0\.\d+\. Use a sm"
+    with pytest.raises(ValueError, match=message):
         path.ridge_equivalent(3)
-    with pytest.raises(ValueError, match="k must be an integer >= 0 or inf"):
+    with pytest.raises(ValueError, match="k must be a non-negative integer or inf"):
         GradientPath.from_arrays(X, Y).ridge_equivalent(1.5)

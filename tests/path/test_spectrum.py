@@ -5,9 +5,9 @@ import pytest
 
 from exact import EPS, Descent, error, mp, to_exact
 from fssgd import Moments
-from fssgd._descent.coordinates import Scaling
+from fssgd._descent.coordinates import Coordinates
 from fssgd._descent.settings import Settings
-from fssgd._path.spectrum import decompose
+from fssgd._path.decomposition import decompose
 
 ROWS = {"tall": (12, 3), "square": (4, 4), "wide": (4, 7), "deficient": (12, 3)}
 
@@ -24,12 +24,12 @@ def build(shape, weighted, outputs=2):
 
 def decomposed(X, Y, weight, settings, *, accurate, start=None):
     moments = Moments.from_arrays(X, Y, weight, accurate=accurate)
-    scaling = Scaling.of_columns(moments.mean_x, moments.variance_x, settings)
-    level = moments.mean_y if settings.fit_intercept else 0 * moments.mean_y
+    coordinates = Coordinates.of_columns(moments.mean_x, moments.variance_x, moments.mean_y, settings)
+    level = coordinates.target_mean
     theta = np.zeros((X.shape[1] + settings.fit_intercept, Y.shape[1])) if start is None else start.copy()
     if settings.fit_intercept:
         theta[-1] -= level
-    return decompose(moments, scaling, settings, theta), level
+    return decompose(moments, coordinates, settings, theta), level
 
 
 settings_grid = [

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import fssgd._estimators.fitting
 from fssgd import DivergenceError, GradientPath, LinearRegressorGD, Moments
-from fssgd._descent.coordinates import Scaling
+from fssgd._descent.coordinates import Coordinates
 from fssgd._rows.dask_source import DaskSource
 from fssgd.backends import Backend
 from strategies import CI
@@ -105,7 +105,7 @@ def test_a_fit_is_that_of_the_arrays(backend, weight, target, options):
 @pytest.mark.parametrize("weight", [None, W])
 def test_past_the_limit_of_the_closed_form_the_partitions_are_stepped_over(monkeypatch, limit, sparse, options, weight):
     """By default, too: the columns are measured and the step bounded where the partitions are."""
-    monkeypatch.setattr(fssgd._estimators.fitting, "LIMIT", limit)
+    monkeypatch.setattr(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", limit)
     inside, outside = X.copy(), cut(X, 70)
     inside[np.abs(inside) < 0.3] = 0.0
     outside = cut(inside)
@@ -122,7 +122,9 @@ def test_past_the_limit_of_the_closed_form_the_partitions_are_stepped_over(monke
 def test_more_columns_than_the_closed_form_takes(monkeypatch):
     wide = rng.normal(size=(60, 4200))
     got = LinearRegressorGD(max_iter=3, tol=None).fit(unknown(wide, 20), unknown(wide[:, 0], 20))
-    monkeypatch.setattr(fssgd._estimators.fitting, "LIMIT", 0)  # in memory the number of rows is known to be small
+    monkeypatch.setattr(
+        fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", 0
+    )  # in memory the number of rows is known to be small
     expected = LinearRegressorGD(backend="numpy", max_iter=3, tol=None).fit(wide, wide[:, 0])
     np.testing.assert_allclose(got.coef_, expected.coef_, rtol=0, atol=1e-12)
     assert DaskSource.of(cut(wide), cut(wide[:, 0]), None).decomposition_size == 60
@@ -385,7 +387,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("limit", [4096, 0])
 def test_what_is_refused(monkeypatch, case, limit):
-    monkeypatch.setattr(fssgd._estimators.fitting, "LIMIT", limit)
+    monkeypatch.setattr(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", limit)
     data, text = CASES[case]
     with pytest.raises(ValueError, match=text):
         LinearRegressorGD().fit(*data())
@@ -417,7 +419,9 @@ def test_a_cluster_gives_the_same_model(cluster, backend):
 
 def test_steps_go_on_when_a_worker_dies(cluster):
     """Between two steps: the partitions it held are laid out again by another."""
-    rows = DaskSource.of(cut(X, 20), cut(y, 20), None).rows(Scaling(X.mean(axis=0), X.std(axis=0)), np.zeros(1), True)
+    rows = DaskSource.of(cut(X, 20), cut(y, 20), None).rows(
+        Coordinates(X.mean(axis=0), X.std(axis=0), np.zeros(1), True)
+    )
     theta = rng.normal(size=(P + 1, 1))
     before = rows.squared_residual_and_gradient(theta)
     held = cluster.has_what()

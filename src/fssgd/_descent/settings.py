@@ -1,4 +1,4 @@
-"""The settings that say which descent is meant, bundled."""
+"""The step and the objective of a descent, as the user sets them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 TINIEST, LARGEST = float(np.finfo(np.float64).smallest_subnormal), float(np.finfo(np.float64).max)
 
@@ -50,6 +51,12 @@ class Settings:
         if rate != "auto":
             object.__setattr__(self, "learning_rate", as_float64("learning_rate", rate))
         object.__setattr__(self, "alpha", as_float64("alpha", alpha))
+
+    def penalty(self, n_features: int) -> npt.NDArray[np.float64]:
+        """Return the penalty on each parameter, of shape (n_parameters,): alpha on W, 0 on b."""
+        penalty = np.full(n_features + self.fit_intercept, self.alpha)
+        penalty[n_features:] = 0.0
+        return penalty
 
     def step(self, largest: float) -> float:
         """Return the step: as given, or 1 / L, or 1 where F is constant."""

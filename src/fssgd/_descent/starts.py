@@ -1,6 +1,6 @@
-"""Where a descent starts: at zero, at coefficients in the user's units, or where another descent has come to.
+"""Where a descent starts: at zero, at coefficients in the user's units, or where another descent has stopped.
 
-A start is a function of the scaling and of the level that b is counted from, as neither is known before the data is.
+A start is a function of the coordinates, which are not known before the data is.
 """
 
 from __future__ import annotations
@@ -11,32 +11,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._descent.coordinates import Scaling
-from fssgd._descent.settings import Settings
+from fssgd._descent.coordinates import Coordinates
 
 Array = npt.NDArray[np.float64]
-Start = Callable[[Scaling, Array], Array]  # to theta_0, of shape (n_parameters, n_outputs)
+Start = Callable[[Coordinates], Array]  # to theta_0, of shape (n_parameters, n_outputs)
 
 
-def at_zero(settings: Settings) -> Start:
+def at_zero(coordinates: Coordinates) -> Array:
     """Start at W = 0 and b = 0."""
-
-    def start(scaling: Scaling, level: Array) -> Array:
-        return _theta(np.zeros((len(scaling.scale), len(level))), -level, settings)
-
-    return start
+    n_features, n_outputs = len(coordinates.scale), len(coordinates.target_mean)
+    return coordinates.join(np.zeros((n_features, n_outputs)), -coordinates.target_mean)
 
 
-def at_coefficients(coef: Any, intercept: Any, settings: Settings, *, single_output: bool) -> Start:
+def at_coefficients(coef: Any, intercept: Any) -> Start:
     """Start at ``coef_init`` and ``intercept_init`` as the user gives them, None for zeros.
 
     Parameters
     ----------
     coef, intercept : array-like or None
         Of the shapes of ``coef_`` and ``intercept_``.
-    settings : Settings
-    single_output : bool
-        Whether y is 1-D.
 
     Returns
     -------
@@ -44,28 +37,25 @@ def at_coefficients(coef: Any, intercept: Any, settings: Settings, *, single_out
         Raises ValueError if the shapes do not fit the data, or there is an intercept that is not fitted.
     """
 
-    def start(scaling: Scaling, level: Array) -> Array:
-        shape = len(scaling.scale), len(level)
-        weights = _checked("coef_init", coef, shape[:1] if single_output else shape[::-1], shape)
-        height = _checked("intercept_init", intercept, () if single_output else shape[1:], shape[1:])
-        if height.any() and not settings.fit_intercept:
+    def start(coordinates: Coordinates) -> Array:
+        single, shape = coordinates.single_output, (len(coordinates.scale), len(coordinates.target_mean))
+        weights = _of_shape("coef_init", coef, shape[:1] if single else shape[::-1], shape)
+        level = _of_shape("intercept_init", intercept, () if single else shape[1:], shape[1:])
+        if level.any() and not coordinates.fit_intercept:
             raise ValueError("intercept_init was given, but fit_intercept=False: drop one of the two.")
-        return _theta(*scaling.rescale(weights, height - level), settings)
+        return coordinates.from_user(weights, level)
 
     return start
 
 
-def at_iterate(weights: Array, height: Array, level: Array, scaling: Scaling, settings: Settings) -> Start:
-    """Start where another descent has come to, which loses no digits to the user's units.
+def at_iterate(theta: Array, coordinates: Coordinates) -> Start:
+    """Start where another descent has stopped.
 
     Parameters
     ----------
-    weights, height : ndarray of shape (n_features, n_outputs), (n_outputs,)
-        The iterate, b counted from ``level``.
-    level : ndarray of shape (n_outputs,)
-    scaling : Scaling
-        That of the other descent.
-    settings : Settings
+    theta : ndarray of shape (n_parameters, n_outputs)
+    coordinates : Coordinates
+        Those of the other descent.
 
     Returns
     -------
@@ -73,25 +63,20 @@ def at_iterate(weights: Array, height: Array, level: Array, scaling: Scaling, se
         Raises ValueError if the shapes do not fit the data.
     """
 
-    def start(new: Scaling, new_level: Array) -> Array:
-        shape = len(new.scale), len(new_level)
-        if weights.shape != shape:
+    def start(new: Coordinates) -> Array:
+        before, after = ((len(one.scale), len(one.target_mean)) for one in (coordinates, new))
+        if before != after:
             raise ValueError(
-                f"warm_start cannot go on from {weights.shape[0]} features and {weights.shape[1]} outputs to "
-                f"{shape[0]} and {shape[1]}: fit a new estimator, or set warm_start=False."
+                f"warm_start cannot continue from {before[0]} features and {before[1]} outputs to {after[0]} and "
+                f"{after[1]}: fit a new estimator, or set warm_start=False."
             )
-        moved = (new.mean - scaling.mean) @ (weights / scaling.scale[:, None])
-        return _theta(weights * (new.scale / scaling.scale)[:, None], height + (level - new_level) + moved, settings)
+        return new.moved_from(theta, coordinates)
 
     return start
 
 
-def _theta(weights: Array, height: Array, settings: Settings) -> Array:
-    return np.concatenate([weights, height[None]]) if settings.fit_intercept else weights
-
-
-def _checked(name: str, value: Any, expected: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """A starting value of the shape the fitted attribute has, as (n_features, n_outputs) or (n_outputs,)."""
+def _of_shape(name: str, value: Any, expected: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+    """Return a starting value, given in the shape of the fitted attribute, in ``shape``."""
     if value is None:
         return np.zeros(shape)
     array = np.asarray(value, dtype=np.float64)

@@ -14,28 +14,22 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ShuffleSplit, check_cv
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    _raise_for_params,
-    _routing_enabled,
-    process_routing,
-)
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
 from fssgd._descent.settings import as_float64
-from fssgd._estimators.fitting import Preparation, prepare_from_moments
+from fssgd._estimators.fitting import fit_descent, prepare_from_moments
 from fssgd._estimators.gradient_descent import LinearRegressorGD
 from fssgd._estimators.linear_model import LinearModel
 from fssgd._moments.checks import check_arrays
-from fssgd._path.error_curve import ErrorCurve
-from fssgd._path.gradient_path import ACCURACY, GradientPath
-from fssgd._path.power_sums import as_steps, over_steps
+from fssgd._path.closed_form import ACCURACY
+from fssgd._path.gradient_path import GradientPath
+from fssgd._path.step_counts import StepCounts
+from fssgd._selection.criteria import FirstAtNoise, LowestGcv, LowestValidationError
 from fssgd._selection.folds import FoldRows, fold_errors
-from fssgd._selection.integer_search import best_step, first_within
-from fssgd._selection.scores import GcvScore, MeanError
+from fssgd._selection.scores import MeanError
 from fssgd._support.optional import is_dask
+from fssgd._support.sklearn_private import Interval, StrOptions, _raise_for_params, _routing_enabled
 from fssgd.backends import get_backend
 
 Array = npt.NDArray[np.float64]
@@ -212,25 +206,29 @@ class LinearRegressorGDCV(LinearModel):
                 "LinearRegressorGDCV chooses from rows in memory, and X is a Dask collection: fit LinearRegressorGD, "
                 "whose path_.gcv(k) needs no more than moments."
             )
-        data = self._validated(X, y, sample_weight, reset=True)
-        X, y, weight = data.X, data.y, data.weight
+        source = self._validated(X, y, sample_weight, reset=True)
+        X, y, weight = source.X, source.y, source.weight
         rows = FoldRows(X, y.reshape(len(y), -1), weight, getattr(self, "feature_names_in_", None))
         splits = self._splits(criterion, X, y, sample_weight, params)
         total, parts = rows.fold_moments(splits)
-        preparation = prepare_from_moments(total, self._settings(), None, data.single_output, data)
-        assert preparation.path is not None
-        path, shared = preparation.path, replace(self._settings(), learning_rate=preparation.path.learning_rate)
+        settings, max_iter = self._settings(), int(self.max_iter)
+        preparation = prepare_from_moments(total, settings, single_output=source.single_output, source=source)
+        path = preparation.path
+        assert path is not None
+        shared = replace(settings, learning_rate=path.learning_rate)
         self.__dict__.pop("_fold_errors", None)
-        if not splits and path.rounding_at(int(self.max_iter)) > ACCURACY:
-            path = GradientPath.of(rows.moments(accurate=True), shared, single_output=data.single_output)
-        if criterion == "gcv":
-            n_iter, score = self._lowest_gcv(path)
-        elif criterion == "discrepancy":
-            n_iter, score = self._first_at_noise(path)
+        if splits:
+            self._fold_errors = fold_errors(rows, splits, total, parts, shared, max_iter)
+            n_iter, score = LowestValidationError(max_iter, self.one_standard_error).choose(self._fold_errors)
         else:
-            self._fold_errors = fold_errors(rows, splits, total, parts, shared, int(self.max_iter))
-            n_iter, score = self._lowest_error(self._fold_errors)
-        self._take_steps(n_iter, preparation, data.dtype, data.single_output)
+            if path.rounding_at(max_iter) > ACCURACY:
+                accurate = rows.moments(accurate=True)
+                path = GradientPath.of(accurate, shared, single_output=source.single_output)
+            if criterion == "gcv":
+                n_iter, score = LowestGcv(max_iter).choose(path)
+            else:
+                n_iter, score = FirstAtNoise(max_iter, as_float64("noise", self.noise)).choose(path)
+        fit_descent(self, preparation, preparation.problem(n_iter, None, source.dtype), get_backend("spectral"))
         self.best_score_ = score
         if criterion == "discrepancy":
             self._warn_above_noise()
@@ -261,7 +259,7 @@ class LinearRegressorGDCV(LinearModel):
                 f"cv_mse_at has no folds to go by, since criterion={self.criterion!r}: fit with cv=5, or use "
                 "path_.gcv(k)."
             )
-        return over_steps(k, lambda ks, odd: errors.each(ks, odd).mean(axis=0), 2 * self.path_.eigenvalues.size)
+        return StepCounts.of(k).map(lambda steps: errors.each(steps).mean(axis=0), 2 * self.path_.eigenvalues.size)
 
     def _settled_criterion(self) -> Criterion:
         """Return the criterion, once it is clear that no other parameter contradicts it."""
@@ -301,52 +299,8 @@ class LinearRegressorGDCV(LinearModel):
             )
         return found
 
-    def _lowest_error(self, errors: MeanError) -> tuple[int, float]:
-        last = self._last(errors.reach)
-        n_iter = best_step(errors, last)
-        if n_iter is None:
-            raise ValueError(
-                "No number of steps has a finite error on the folds: the step is unstable in one of them, or the "
-                "values are too large. Use a smaller learning_rate, or another unit."
-            )
-        if self.one_standard_error:
-            each = errors.each(*as_steps(n_iter))[:, 0]
-            if len(each) < 2:
-                raise ValueError("one_standard_error=True needs at least two folds to estimate one: got 1.")
-            bound = float(each.mean() + each.std(ddof=1) / np.sqrt(len(each)))
-            n_iter = first_within(errors, n_iter, bound) or n_iter
-        return n_iter, float(errors.each(*as_steps(n_iter)).mean())
-
-    def _lowest_gcv(self, path: GradientPath) -> tuple[int, float]:
-        if not path.stable:
-            raise ValueError(
-                "Generalised cross-validation counts the degrees of freedom of a descent that converges, and "
-                f"learning_rate={path.learning_rate:.6g} is above 2 / L = {2.0 / path.spectrum.largest:.6g}: use a "
-                "smaller step, or folds (cv=5)."
-            )
-        score = GcvScore(path, ErrorCurve.of_training(path, int(self.max_iter)))
-        last = self._last(score.reach)
-        n_iter = best_step(score, last)
-        if n_iter is None:
-            raise ValueError(
-                f"Generalised cross-validation cannot choose: with n_samples={path.moments.n_samples} rows, already "
-                "the first step fits all of them exactly, and leaves no residual to judge by. Use a smaller "
-                "learning_rate, more rows, or another criterion."
-            )
-        return n_iter, float(path.gcv(n_iter))
-
-    def _first_at_noise(self, path: GradientPath) -> tuple[int, float]:
-        curve = MeanError([ErrorCurve.of_training(path, int(self.max_iter))])
-        last = self._last(curve.reach)
-        n_iter = first_within(curve, last, self._noise_level(path.moments.n_outputs)) or last
-        return n_iter, float(path.squared_errors(*as_steps(n_iter)).sum())
-
-    def _noise_level(self, n_outputs: int) -> float:
-        assert self.noise is not None
-        return n_outputs * float(np.square(np.float64(as_float64("noise", self.noise))))
-
     def _warn_above_noise(self) -> None:
-        level = self._noise_level(self.moments_.n_outputs)
+        level = FirstAtNoise(int(self.max_iter), as_float64("noise", self.noise)).level(self.moments_.n_outputs)
         if self.best_score_ > level * (1.0 + 1e-9):
             warnings.warn(
                 f"The mean squared error is {self.best_score_:.6g} after max_iter={self.n_iter_} steps, still above "
@@ -354,33 +308,6 @@ class LinearRegressorGDCV(LinearModel):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    def _last(self, reach: float) -> int:
-        return int(max(1, min(self.max_iter, reach)))
-
-    def _take_steps(self, n_iter: int, preparation: Preparation, dtype: Any, single_output: bool) -> None:
-        """Fit with that many steps, and take over everything fitted."""
-        model = self._fixed(self.learning_rate, n_iter)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(model, name, getattr(self, name))
-        problem, backend = model._problem(preparation, model._settings(), dtype), get_backend("spectral")
-        model._conclude(
-            preparation, problem, backend.solve(problem, lambda k, theta: False), backend.name, single_output
-        )
-        settings = model.get_params(deep=False)
-        self.__dict__.update({name: value for name, value in vars(model).items() if name not in settings})
-
-    def _fixed(self, learning_rate: Any, n_iter: int) -> LinearRegressorGD:
-        """Return the estimator that takes this many steps."""
-        return LinearRegressorGD(
-            learning_rate=learning_rate,
-            max_iter=n_iter,
-            tol=None,
-            standardize=self.standardize,
-            fit_intercept=self.fit_intercept,
-            alpha=self.alpha,
-        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model as JSON, as the :class:`LinearRegressorGD` of ``n_iter_`` steps that it is.
@@ -391,10 +318,15 @@ class LinearRegressorGDCV(LinearModel):
             The file to write; its folder must exist.
         """
         check_is_fitted(self)
-        model = self._fixed(self.learning_rate_, self.n_iter_)
-        settings = self.get_params(deep=False)
-        model.__dict__.update({name: value for name, value in vars(self).items() if name not in settings})
-        model.save(path)
+        params = {
+            "learning_rate": self.learning_rate_,
+            "max_iter": self.n_iter_,
+            "tol": None,
+            "standardize": self.standardize,
+            "fit_intercept": self.fit_intercept,
+            "alpha": self.alpha,
+        }
+        self._write(path, LinearRegressorGD(**params).get_params(deep=False))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LinearRegressorGD:

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import LinAlgWarning
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from fssgd._descent.coordinates import Scaling
-from fssgd._descent.settings import Settings, as_float64
 from fssgd._descent.starts import Start, at_coefficients, at_iterate, at_zero
 from fssgd._estimators.callbacks import CallbackSupportMixin, FitMonitor, with_callbacks
-from fssgd._estimators.fitting import Preparation, is_decomposable, prepare_from_moments, prepare_from_rows
+from fssgd._estimators.fitting import (
+    fit_descent,
+    fitted_attributes,
+    is_decomposable,
+    prepare_from_moments,
+    prepare_from_rows,
+)
 from fssgd._estimators.linear_model import LinearModel, after_closed_form, check_features
-from fssgd._estimators.messages import accuracy_message, convergence_message, divergence_error
 from fssgd._moments.checks import NoWeightError, check_arrays, within_float64
 from fssgd._moments.moments import Moments
 from fssgd._rows.arrays import ArraySource
 from fssgd._rows.dask_source import DaskSource
 from fssgd._rows.source import Source
 from fssgd._support.optional import is_dask
-from fssgd._support.words import column_names
+from fssgd._support.sklearn_private import Interval, Options, StrOptions
 from fssgd.backends import Backend, get_backend
-from fssgd.backends._check import checked_solution
-from fssgd.backends._problem import Problem, Solution, Status
-
-Array = npt.NDArray[np.float64]
-HALF_THE_DIGITS = 1e-8
 
 
 class LinearRegressorGD(CallbackSupportMixin, LinearModel):
@@ -194,31 +187,26 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             If max_iter steps did not reach tol.
         """
         self._validate_params()
-        data = self._source(X, y, sample_weight, reset=True)
-        backend, settings, single_output = self._chosen_backend(data), self._settings(), data.single_output
-        start = self._start(settings, single_output, coef_init, intercept_init)
+        source = self._source(X, y, sample_weight, reset=True)
+        backend, settings = self._chosen_backend(source), self._settings()
+        start = self._start(coef_init, intercept_init)
         names = getattr(self, "feature_names_in_", None)
-        if backend.closed_form or is_decomposable(data):
-            preparation = prepare_from_moments(data.moments(names), settings, start, single_output, data)
+        if backend.needs_moments or is_decomposable(source):
+            moments, single_output = source.moments(names), source.single_output
+            preparation = prepare_from_moments(moments, settings, start, single_output=single_output, source=source)
         else:
-            preparation = prepare_from_rows(data, settings, start, names)
-        problem = self._problem(preparation, settings, data.dtype)
+            preparation = prepare_from_rows(source, settings, start, names)
+        coordinates, dtype = preparation.coordinates, source.dtype
         if not backend.closed_form:
-            preparation.reference.require_in_range(
-                preparation.curvature, preparation.start, settings.fit_intercept, data.dtype.name
-            )
+            preparation.reference.require_in_range(preparation.curvature, preparation.start, coordinates, dtype.name)
+        problem = preparation.problem(self.max_iter, self.tol, dtype)
         monitor = FitMonitor(
             self,
             0 if backend.closed_form else len(list(problem.chunk_ends())),
-            lambda theta: self._coefficients(
-                preparation, np.reshape(theta, preparation.start.shape), single_output, data.dtype
-            ),
+            lambda theta: fitted_attributes(coordinates, np.reshape(theta, coordinates.shape), dtype),
             {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
         )
-        solution = backend.solve(problem, monitor)
-        if not type(backend).__module__.startswith("fssgd."):
-            solution = checked_solution(solution, problem, backend.name)
-        self._conclude(preparation, problem, solution, backend.name, single_output)
+        fit_descent(self, preparation, problem, backend, monitor, self.tol)
         monitor.finish()
         return self
 
@@ -292,22 +280,22 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         """
         self._validate_params()
         started = hasattr(self, "coef_")
-        data = self._source(X, y, sample_weight, reset=not started)
-        if started and data.y.shape[1:] != self.coef_.shape[:-1]:
+        source = self._source(X, y, sample_weight, reset=not started)
+        if started and source.y.shape[1:] != self.coef_.shape[:-1]:
             raise ValueError(
-                f"y has shape {data.y.shape}, but earlier batches gave coef_ of shape {self.coef_.shape}: "
+                f"y has shape {source.y.shape}, but earlier batches gave coef_ of shape {self.coef_.shape}: "
                 "pass the same outputs in every batch."
             )
         try:
-            moments = data.moments(getattr(self, "feature_names_in_", None))
+            moments = source.moments(getattr(self, "feature_names_in_", None))
         except NoWeightError:
             if not started:
                 raise
             return self
         if started:
             moments = self.moments_ + moments
-        dtype = np.result_type(data.dtype, self.coef_.dtype) if started else data.dtype
-        return self._fit_moments(moments, data.single_output, dtype)
+        dtype = np.result_type(source.dtype, self.coef_.dtype) if started else source.dtype
+        return self._fit_moments(moments, source.single_output, dtype)
 
     def _source(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> ArraySource | DaskSource:
         check_arrays(X, y, sample_weight)
@@ -317,10 +305,10 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             return partitions
         return self._validated(X, y, sample_weight, reset=reset)
 
-    def _chosen_backend(self, data: Source) -> Backend:
+    def _chosen_backend(self, source: Source) -> Backend:
         name = self.backend
         if name == "auto":
-            name = "spectral" if is_decomposable(data) else "numpy"
+            name = "spectral" if is_decomposable(source) else "numpy"
         backend = get_backend(name) if isinstance(name, str) else name
         if not isinstance(getattr(backend, "name", None), str):
             raise TypeError(f"{type(backend).__name__} has no name: set its class attribute name to a str.")
@@ -330,93 +318,20 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
             )
         return backend
 
-    def _problem(self, preparation: Preparation, settings: Settings, dtype: Any) -> Problem:
-        eps, tol = float(np.finfo(dtype).eps), None if self.tol is None else as_float64("tol", self.tol)
-        return Problem(
-            start=preparation.start,
-            learning_rate=settings.step(preparation.curvature),
-            max_iter=self.max_iter if self.max_iter == np.inf else int(self.max_iter),
-            threshold=None if tol is None else preparation.reference.threshold(tol, preparation.curvature, eps),
-            alpha=settings.alpha,
-            fit_intercept=settings.fit_intercept,
-            curvature=preparation.curvature,
-            target_size=float(np.sqrt(preparation.reference.loss)),
-            dtype=np.dtype(dtype),
-            rows=preparation.rows,
-            path=preparation.path,
-        )
-
-    def _fit_moments(self, moments: Moments, single_output: bool, dtype: Any = np.float64) -> LinearRegressorGD:
-        settings, backend = self._settings(), get_backend("spectral")
-        preparation = prepare_from_moments(moments, settings, None, single_output)
-        problem = self._problem(preparation, settings, dtype)
-        self._conclude(
-            preparation, problem, backend.solve(problem, lambda k, theta: False), backend.name, single_output
-        )
+    def _fit_moments(
+        self, moments: Moments, single_output: bool, dtype: npt.DTypeLike = np.float64
+    ) -> LinearRegressorGD:
+        preparation = prepare_from_moments(moments, self._settings(), single_output=single_output)
+        problem = preparation.problem(self.max_iter, self.tol, dtype)
+        fit_descent(self, preparation, problem, get_backend("spectral"), tol=self.tol)
         return self
 
-    def _start(self, settings: Settings, single_output: bool, coef_init: Any, intercept_init: Any) -> Start:
+    def _start(self, coef_init: Any, intercept_init: Any) -> Start:
         if coef_init is not None or intercept_init is not None:
             with within_float64("coef_init or intercept_init"):
                 coef = None if coef_init is None else np.asarray(coef_init, dtype=np.float64)
                 intercept = None if intercept_init is None else np.asarray(intercept_init, dtype=np.float64)
-            return at_coefficients(coef, intercept, settings, single_output=single_output)
-        if not (self.warm_start and hasattr(self, "coef_")):
-            return at_zero(settings)
-        weights = self.scaled_coef_.reshape(-1, self.scaled_coef_.shape[-1]).T
-        return at_iterate(weights, self._height, self._level, Scaling(self.mean_, self.scale_), settings)
-
-    def _coefficients(self, preparation: Preparation, theta: Any, single_output: bool, dtype: Any) -> dict[str, Any]:
-        """Fitted attributes of a model that stopped at theta."""
-        theta = np.asarray(theta, dtype=np.result_type(theta, np.float64))
-        weights, height = (theta[:-1], theta[-1]) if self.fit_intercept else (theta, np.zeros(theta.shape[1]))
-        coef, intercept = preparation.scaling.unscale(weights, height + preparation.level)
-        if not self.fit_intercept:
-            intercept = np.zeros_like(intercept)
-        as_user = (lambda a: a[..., 0]) if single_output else np.transpose
-        return {
-            "coef_": np.ascontiguousarray(as_user(coef), dtype=dtype),
-            "intercept_": as_user(intercept).astype(dtype)[()],
-            "scaled_coef_": np.ascontiguousarray(as_user(weights), dtype=np.float64),
-            "scaled_intercept_": as_user(height + preparation.level).astype(np.float64)[()],
-            "mean_": preparation.scaling.mean,
-            "scale_": preparation.scaling.scale,
-        }
-
-    def _conclude(
-        self, preparation: Preparation, problem: Problem, solution: Solution, backend: str, single_output: bool
-    ) -> None:
-        """Set the fitted attributes, or say why there are none."""
-        if solution.status is Status.DIVERGED:
-            worst = int(np.argmax(np.abs(preparation.steepest)))
-            names = [*column_names(getattr(self, "feature_names_in_", None), self.n_features_in_), "intercept"]
-            raise divergence_error(
-                problem, solution, names[worst], exact=preparation.path is not None, standardize=self.standardize
-            )
-        with np.errstate(over="ignore"):
-            fitted = self._coefficients(preparation, solution.theta, single_output, problem.dtype)
-        if not (np.isfinite(fitted["coef_"]).all() and np.isfinite(fitted["intercept_"]).all()):
-            raise ValueError(
-                f"Coefficients leave the range of {problem.dtype}: change the units of X or y, or give X as float64."
-            )
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        height = solution.theta[-1] if self.fit_intercept else np.zeros(len(preparation.level))
-        self._height, self._level = np.asarray(height, dtype=np.float64), preparation.level
-        self.n_iter_, self.loss_, self.learning_rate_ = solution.n_iter, solution.loss, problem.learning_rate
-        self.converged_, self.backend_ = solution.status is Status.CONVERGED, backend
-        for name in ("moments_", "_path", "_path_of", "_loss_curve"):
-            self.__dict__.pop(name, None)
-        if solution.loss_curve is not None:
-            self._loss_curve = solution.loss_curve
-        if solution.path is not None:
-            self.moments_, self._path = solution.path.moments, solution.path
-            self._path_of = replace(solution.path.settings, learning_rate=problem.learning_rate), preparation.start
-        if solution.status is Status.MAX_ITER and self.tol is not None:
-            text = convergence_message(problem, solution, solution.path or preparation.path, self.tol)
-            warnings.warn(text, ConvergenceWarning, stacklevel=4)
-        if problem.rows is not None or solution.path is None:
-            return
-        rounding = solution.path.rounding_at(solution.n_iter)
-        if rounding > HALF_THE_DIGITS:
-            warnings.warn(accuracy_message(rounding, solution.n_iter), LinAlgWarning, stacklevel=4)
+            return at_coefficients(coef, intercept)
+        if self.warm_start and hasattr(self, "coef_"):
+            return at_iterate(*self._iterate)
+        return at_zero

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
-from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fssgd._descent.coordinates import Coordinates
 from fssgd._descent.settings import Settings, as_float64
 from fssgd._estimators.model_file import ARRAYS, read_model, write_model
 from fssgd._insight.summary import Summary, summarise
@@ -27,6 +27,7 @@ from fssgd._rows.arrays import ArraySource
 from fssgd._rows.dask_arrays import check_shape, dask_array, example_of, gathered, predict_lazily
 from fssgd._support.optional import is_dask
 from fssgd._support.saved_files import why
+from fssgd._support.sklearn_private import validate_parameter_constraints
 
 Array = npt.NDArray[np.float64]
 CURVE_LIMIT = 10**6
@@ -50,7 +51,7 @@ class after_closed_form:  # noqa: N801 - a decorator
             return self.method
         if hasattr(model, "coef_") and not hasattr(model, "moments_"):
             raise _NoMomentsError(
-                f"{self.method.__name__} cannot go on from a model that keeps no moments of its data (backend "
+                f"{self.method.__name__} cannot continue from a model that keeps no moments of its data (backend "
                 f"{model.backend_!r}, or loaded from JSON): fit with backend='spectral', or begin a new estimator."
             )
         return MethodType(self.method, model)
@@ -184,7 +185,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         path: GradientPath | None = vars(self).get("_path")
         if path is None:  # a pickle leaves it out: it follows from the moments
             settings, theta = vars(self)["_path_of"]
-            path = GradientPath.of(self.moments_, settings, start=lambda *_: theta, single_output=self.coef_.ndim == 1)
+            path = GradientPath.of(self.moments_, settings, start=lambda _: theta, single_output=self.coef_.ndim == 1)
             self._path = path
         return path
 
@@ -255,7 +256,10 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
             The file to write; its folder must exist.
         """
         check_is_fitted(self)
-        params = self.get_params(deep=False)
+        self._write(path, self.get_params(deep=False))
+
+    def _write(self, path: str | os.PathLike[str], params: dict[str, Any]) -> None:
+        """Write what is fitted, with the parameters of the :class:`LinearRegressorGD` that gives it."""
         params["backend"] = params["backend"] if isinstance(params["backend"], str) else params["backend"].name
         document = {name: getattr(self, f"{name}_") for name in SAVED}
         names = getattr(self, "feature_names_in_", None)
@@ -289,8 +293,13 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         dtype = np.dtype(document.get("dtype", "float64"))
         model.coef_, model.intercept_ = model.coef_.astype(dtype), model.intercept_.astype(dtype)[()]
         model.scaled_intercept_ = model.scaled_intercept_[()]
-        outputs = 1 if model.coef_.ndim == 1 else len(model.coef_)
-        model._height, model._level = np.broadcast_to(model.scaled_intercept_, outputs), np.zeros(outputs)
+        single_output, n_outputs = model.coef_.ndim == 1, len(np.atleast_2d(model.coef_))
+        coordinates = Coordinates(
+            model.mean_, model.scale_, np.zeros(n_outputs), bool(model.fit_intercept), single_output
+        )
+        weights = np.atleast_2d(model.scaled_coef_).T
+        intercept = np.broadcast_to(model.scaled_intercept_, n_outputs)
+        model._iterate = coordinates.join(weights, intercept), coordinates
         model.n_features_in_ = len(model.mean_)
         if document["feature_names"] is not None:
             model.feature_names_in_ = np.array(document["feature_names"], dtype=object)

@@ -145,7 +145,7 @@ def _described(
         best_learning_rate=best,
         tol=float(tol),
         steps=path.steps_to(tol),
-        best_steps=replace(path, learning_rate=best).steps_to(tol),
+        best_steps=path.with_step(best).steps_to(tol),
         steps_known=not path.unresolved or path.steps_to(tol) < np.inf,
         blame=columns_to_blame(path, even, factors),
         standardized=standardized,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
 from fssgd._path.gradient_path import GradientPath
-from fssgd._path.power_sums import as_steps
+from fssgd._path.step_counts import StepCounts
 from fssgd._support.jsonable import plain
 from fssgd._support.words import column_names, printable
 
@@ -208,16 +208,16 @@ def summarise(
             f"A descent that diverges has no degrees of freedom to speak of: learning_rate={path.learning_rate:.6g} is "
             f"above 2 / L = {2.0 / path.spectrum.largest:.6g}. Use a smaller step."
         )
-    ks, odd = as_steps(k)
+    steps = StepCounts.of(k)
     n_samples, fit_intercept = path.moments.n_samples, path.settings.fit_intercept
-    residual = n_samples * float(path.smoother.residual_share(ks, odd)[0])
+    residual = n_samples * float(path.smoother.residual_share(steps))
     if not residual > LEAST_SHARE * n_samples:
         raise ValueError(
             f"After {k} steps the fit uses up {n_samples - residual:.6g} of {n_samples} degrees of freedom (one a row) "
             "and leaves none to estimate the noise from: take fewer steps, fewer features or more rows."
         )
-    error = path.squared_errors(ks, odd)[0]
-    spread = _unscaled_spread(path, float(ks[0]), bool(odd[0]))
+    error = path.squared_errors(steps)
+    spread = _unscaled_spread(path, steps)
     estimate = np.asarray(coef, dtype=np.float64).reshape(path.moments.n_outputs, -1)
     names = column_names(feature_names, estimate.shape[1])
     if fit_intercept:
@@ -242,7 +242,7 @@ def summarise(
     }
     return Summary(
         names=[str(name) for name in names],
-        **{name: value[0] if path.single_output else value for name, value in fields.items()},
+        **{name: value[0] if path.coordinates.single_output else value for name, value in fields.items()},
         level=float(level),
         degrees_of_freedom=n_samples - residual,
         residual_degrees_of_freedom=residual,
@@ -255,25 +255,21 @@ def summarise(
     )
 
 
-def _unscaled_spread(path: GradientPath, k: float, odd: bool) -> Array:
+def _unscaled_spread(path: GradientPath, steps: StepCounts) -> Array:
     """Spread of intercept and coefficients in the user's units."""
-    weights = path.spectrum.vectors[: path.moments.n_features]
-    vectors = weights / path.scaling.scale[:, None]
-    if path.settings.fit_intercept:
-        vectors = np.vstack([path.spectrum.vectors[-1] - path.scaling.mean @ vectors, vectors])
-    return path.smoother.spread(k, odd, vectors, _root_of_data(path, weights) if path.settings.alpha else None)
+    vectors = path.coordinates.linear_to_user(path.spectrum.vectors)
+    return path.smoother.spread(steps, vectors, _factor_of_data(path) if path.settings.alpha else None)
 
 
-def _root_of_data(path: GradientPath, weights: Array) -> Array:
-    """R with R'R the Hessian without its penalty, in the eigenbasis with these weights: deviations, then offsets."""
-    moments, scaling = path.moments, path.scaling
+def _factor_of_data(path: GradientPath) -> Array:
+    """R with R'R the Hessian without its penalty, in its eigenbasis: rows of deviations, then one of offsets."""
+    moments, coordinates = path.moments, path.coordinates
+    weights, intercepts = coordinates.split(path.spectrum.vectors)
     if moments.accurate:
-        rows = moments.factor_x / (np.sqrt(moments.weight_sum) * scaling.scale)
+        rows = moments.factor_x / (np.sqrt(moments.weight_sum) * coordinates.scale)
     else:  # of correlations: columns of very different scales would cost each other's digits
         deviation = np.sqrt(np.where(moments.variance_x > 0, moments.variance_x, 1.0))
         values, axes = np.linalg.eigh(moments.scatter_xx / np.outer(moments.weight_sum * deviation, deviation))
-        rows = np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T * (deviation / scaling.scale)
-    offsets = (moments.mean_x - scaling.mean) / scaling.scale @ weights
-    if path.settings.fit_intercept:
-        offsets = offsets + path.spectrum.vectors[-1]
+        rows = np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T * (deviation / coordinates.scale)
+    offsets = coordinates.feature_means(moments) @ weights + intercepts
     return np.asarray(np.sqrt(2.0) * np.vstack([rows @ weights, offsets]))

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import _check_sample_weight
 
+from fssgd._support.sklearn_private import _check_sample_weight
 from fssgd._support.words import column_names, printable
 
 Array = npt.NDArray[np.float64]

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import _get_feature_names, check_X_y
+from sklearn.utils.validation import check_X_y
 
 from fssgd._moments.checks import (
     as_floats,
@@ -32,6 +32,7 @@ from fssgd._moments.sums import Sums, merge_sums, remove_sums
 from fssgd._moments.table_registry import read_table
 from fssgd._moments.table_spec import TableSpec
 from fssgd._support.optional import is_dask, load
+from fssgd._support.sklearn_private import _get_feature_names
 
 Array = npt.NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""The error of every iterate of a path on rows it may not have seen, from their moments.
+"""The mean squared error of every iterate of a path, on rows given by their moments.
 
 theta_k moves along the eigenvectors v_j of the Hessian of its own data by phi_k(h_j) gamma_j, so its mean squared
 error on any rows is a quadratic of the phi_k(h_j):
@@ -25,12 +25,12 @@ import numpy.typing as npt
 
 from fssgd._moments.moments import Moments
 from fssgd._path.gradient_path import GradientPath
-from fssgd._path.power_sums import times
-from fssgd._path.spectral_filter import Filter, Flags
+from fssgd._path.spectral_filter import Filter
+from fssgd._path.step_counts import Flags, StepCounts, times
 
 Array = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
-FAR = 300.0  # |log| of what a factor may reach: its square still has room in float64, and is no slow denormal
+LARGEST_LOG = 300.0  # |log| of a factor: its square still has room in float64, and is no slow denormal
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +80,12 @@ class Modes:
     def at(self, ks: Array) -> Array:
         """x_j alone."""
         with np.errstate(over="ignore", invalid="ignore"):
-            logs = np.minimum(times(ks[..., None], self.filter.logs), FAR)
+            logs = np.minimum(times(ks[..., None], self.filter.logs), LARGEST_LOG)
             return np.asarray(np.where(self.settled, np.exp(logs), -np.expm1(logs)) * self.filter.inverses)
 
     def logs(self, ks: Array) -> Array:
         """k log |1 - eta h_j|, within what a search can follow."""
-        return np.clip(times(ks[..., None], self.filter.logs), -FAR, FAR)
+        return np.clip(times(ks[..., None], self.filter.logs), -LARGEST_LOG, LARGEST_LOG)
 
     def motion(self, ks: Array) -> Motion:
         """x_j, |x_j'| and |x_j''|."""
@@ -132,22 +132,23 @@ class ErrorCurve:
         horizon : int
             The largest k of interest.
         """
-        modes, spectrum, scaling = Modes(path.filter, horizon), path.spectrum, path.scaling
-        p, gradient = moments.n_features, spectrum.gradient
+        modes, spectrum, coordinates = Modes(path.filter, horizon), path.spectrum, path.coordinates
+        gradient, scale = spectrum.gradient, coordinates.scale
         limit = spectrum.pull * path.filter.inverses[:, None]
         origin = spectrum.position(np.where(modes.settled[:, None], limit, spectrum.coordinates))
-        mu, height = (moments.mean_x - scaling.mean) / scaling.scale, moments.mean_y - path.level
-        weights, vectors = origin[:p], spectrum.vectors[:p]
-        miss, drift = height - mu @ weights, mu @ vectors
-        if path.settings.fit_intercept:
-            miss, drift = miss - origin[p], drift + spectrum.vectors[p]
+        weights, intercept = coordinates.split(origin)
+        vectors, intercepts = coordinates.split(spectrum.vectors)
+        # these rows have means of their own: what is left of theirs adds to the error, and moves with b
+        mu = coordinates.feature_means(moments)
+        miss = moments.mean_y - coordinates.target_mean - mu @ weights - intercept
+        drift = mu @ vectors + intercepts
         if moments.accurate:
-            root = moments.factor_x / (np.sqrt(moments.weight_sum) * scaling.scale)
+            factor = moments.factor_x / (np.sqrt(moments.weight_sum) * scale)
             targets = moments.factor_y / np.sqrt(moments.weight_sum)
-            residual, reach = targets - root @ weights, root @ vectors
+            residual, reach = targets - factor @ weights, factor @ vectors
             constant, uneven, second = np.sum(residual**2), reach.T @ residual, reach.T @ reach
         else:
-            inverse = 1.0 / scaling.scale
+            inverse = 1.0 / scale
             scatter = moments.scatter_xx * (inverse[:, None] * (inverse / moments.weight_sum))
             cross = moments.scatter_xy * (inverse / moments.weight_sum)[:, None]
             left = cross - scatter @ weights
@@ -156,7 +157,7 @@ class ErrorCurve:
         constant = max(float(constant), 0.0) + float(miss @ miss)
         slope = ((uneven + np.outer(drift, miss)) * gradient).sum(axis=1)
         second = (second + np.outer(drift, drift)) * (gradient @ gradient.T)
-        return cls(modes, constant, slope, second, 8.0 * EPS * (constant + _height(moments)))
+        return cls(modes, constant, slope, second, 8.0 * EPS * (constant + _variation(moments)))
 
     @classmethod
     def of_training(cls, path: GradientPath, horizon: int) -> ErrorCurve:
@@ -170,8 +171,8 @@ class ErrorCurve:
         squares = 0.5 * path.eigenvalues * (path.spectrum.gradient**2).sum(axis=1)
         modes, slope = Modes(path.filter, np.inf), np.zeros(len(squares))
         rounding = EPS**2 if path.spectrum.accurate else EPS
-        lowest, height = path.spectrum.minimum, _height(path.moments)
-        return cls(modes, max(lowest, 0.0), slope, np.diag(squares), 8.0 * rounding * height)
+        lowest, variation = path.spectrum.minimum, _variation(path.moments)
+        return cls(modes, max(lowest, 0.0), slope, np.diag(squares), 8.0 * rounding * variation)
 
     @property
     def alternates(self) -> bool:
@@ -182,11 +183,12 @@ class ErrorCurve:
     def reach(self) -> float:
         """Largest k whose error is a number well within float64."""
         growth = float(self.modes.filter.logs.max(initial=0.0))
-        return np.floor(FAR / growth) if growth > 0 else np.inf
+        return np.floor(LARGEST_LOG / growth) if growth > 0 else np.inf
 
-    def at(self, ks: Array, odd: Flags) -> Array:
+    def at(self, steps: StepCounts) -> Array:
         """E(k), of shape (n_k,), for any k; inf where an unstable descent has grown beyond all bounds."""
-        x = self.modes.signs(odd[:, None]) * self.modes.at(ks)
+        ks = np.asarray(steps.values)
+        x = self.modes.signs(steps.odd_column()) * self.modes.at(ks)
         return np.where(ks > self.reach, np.inf, np.maximum(self._quadratic(x), 0.0))
 
     def _quadratic(self, x: Array) -> Array:
@@ -226,6 +228,6 @@ def _dot(a: Array, b: Array) -> Array:
     return np.asarray(np.einsum("...j,...j->...", a, b))
 
 
-def _height(moments: Moments) -> float:
+def _variation(moments: Moments) -> float:
     """Variance of y; what its rounding would be where it is constant."""
     return float(moments.variance_y.sum()) or EPS * float(moments.mean_y @ moments.mean_y)

@@ -1,4 +1,4 @@
-"""Sums of powers ``f(k) = sum_j c_j a_j^(2k)`` with c_j >= 0, which is what F - F_min and ||grad F||^2 are.
+"""Sums of powers ``f(k) = sum_j c_j a_j^(2k)`` with c_j >= 0: F - F_min and ||grad F||^2 after k steps.
 
 Such a sum is convex in k: it falls for ever, or falls and then rises. So the first integer k at which
 it is small enough, and the k at which it turns, are found by bisection.
@@ -6,17 +6,15 @@ it is small enough, and the k at which it turns, are found by bisection.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fssgd._path.step_counts import as_float, first_integer, times
+
 Array = npt.NDArray[np.float64]
-LARGEST_STEP = 1e300  # the largest finite k that is told from a smaller one
-CHUNK = 1 << 20  # numbers held at a time while many k are asked for
 
 
 def log_factors(steps: Array) -> Array:
@@ -95,68 +93,3 @@ class PowerSum:
         low = max(1, int(needed) - 1) if np.isfinite(needed) else 1
         high = int(enough) + 1 if np.isfinite(enough) else None
         return first_integer(lambda k: self.at(k) <= bound, low, high)
-
-
-def first_integer(holds: Callable[[int], bool], low: int = 0, high: int | None = None) -> int | float:
-    """Return the first integer >= low from which ``holds`` is true; doubling, then bisection.
-
-    inf if it does not hold at 1e300 either, past which k no longer changes anything.
-    """
-    if holds(low):
-        return low
-    if high is None or not holds(high):
-        step = 1
-        while not holds(low + step):
-            if low > LARGEST_STEP:
-                return np.inf
-            low, step = low + step, 2 * step
-        high = low + step
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
-
-
-def times(k: Array | float, logs: Array) -> Array:
-    """Return k logs, but 0 where either factor is, though the other be infinite."""
-    if isinstance(k, float) and 0.0 < k < np.inf:
-        return k * logs
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.where((logs == 0) | (np.asarray(k) == 0), 0.0, k * logs)
-
-
-def as_float(k: int | float) -> float:
-    """Return k as a float, at most 1e300 unless it is inf: past that nothing changes, and products stay in range."""
-    if k == np.inf:
-        return np.inf
-    return float(k) if k < LARGEST_STEP else LARGEST_STEP
-
-
-def as_steps(k: Any) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Return k as floats, and which are odd: past 2^53 a float no longer tells."""
-    if np.ndim(k) == 1:
-        array = np.asarray(k)
-        if array.dtype.kind in "iu" and (array >= 0).all():
-            return array.astype(np.float64), array % 2 == 1
-        if array.dtype.kind == "f" and ((array >= 0) & ((array == np.inf) | (array == np.floor(array)))).all():
-            return np.where(array == np.inf, array, np.minimum(array, LARGEST_STEP)), np.fmod(
-                array, 2.0, where=array != np.inf, out=np.zeros(array.shape)
-            ) == 1.0
-    values: list[Any] = [k] if np.ndim(k) == 0 else list(k)
-    if not all(map(_is_step, values)):
-        raise ValueError(f"k must be an integer >= 0 or inf, or an array of them; got {k!r}.")
-    odd = [value != np.inf and value % 2 == 1 for value in values]
-    return np.array([as_float(value) for value in values]), np.array(odd, dtype=bool)
-
-
-def over_steps(k: Any, each: Callable[[Array, npt.NDArray[np.bool_]], Any], width: int) -> Any:
-    """Call ``each`` with float k and their parities, some at a time: it holds ``width`` numbers for each of them."""
-    ks, odd = as_steps(k)
-    size = max(1, CHUNK // width)
-    parts = [each(ks[i : i + size], odd[i : i + size]) for i in range(0, len(ks), size)]
-    result = np.concatenate(parts) if parts else np.empty(0)
-    return result[0] if np.ndim(k) == 0 else result
-
-
-def _is_step(k: Any) -> bool:
-    return isinstance(k, int | float | np.integer | np.floating) and bool(k >= 0 and (k == np.inf or k % 1 == 0))

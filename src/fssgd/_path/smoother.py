@@ -1,4 +1,6 @@
-"""Gradient descent as a linear smoother: after k steps the parameters are a fixed matrix times y.
+"""Gradient descent as a linear smoother: degrees of freedom and covariances of the iterates.
+
+After k steps the parameters are a fixed matrix times y.
 
 With M = 2/S [Z 1]' D [Z 1], the part of the Hessian H = V diag(h) V' that comes from the data,
 
@@ -18,8 +20,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._path.spectral_filter import Filter, Flags
+from fssgd._path.spectral_filter import Filter
 from fssgd._path.spectrum import Spectrum
+from fssgd._path.step_counts import StepCounts
 
 Array = npt.NDArray[np.float64]
 
@@ -40,16 +43,16 @@ class Smoother:
     filter: Filter
     n_samples: int
 
-    def degrees_of_freedom(self, ks: Array, odd: Flags) -> Array:
+    def degrees_of_freedom(self, steps: StepCounts) -> Array:
         """Return df(k), of shape (n_k,)."""
         curvature = self.spectrum.curvature
-        seen = curvature > 0
+        seen = curvature > 0  # at k = inf with a penalty, or an unstable step, a null direction would be inf times 0
         with np.errstate(over="ignore"):
-            return np.asarray(self.filter.values(ks[:, None], odd[:, None])[:, seen] @ curvature[seen])
+            return np.asarray(self.filter.values(steps)[..., seen] @ curvature[seen])
 
-    def residual_share(self, ks: Array, odd: Flags) -> Array:
+    def residual_share(self, steps: StepCounts) -> Array:
         """Return 1 - df(k) / n, of shape (n_k,), as a sum of terms that are positive while the step is stable."""
-        left = self.fixed_residual + self.filter.residual_factors(ks[:, None], odd[:, None]) @ self.fitted_shares
+        left = self.fixed_residual + self.filter.residual_factors(steps) @ self.fitted_shares
         return np.asarray(left / self.n_samples)
 
     @cached_property
@@ -64,16 +67,16 @@ class Smoother:
         seen = self.spectrum.eigenvalues > 0
         return float(self.n_samples - int(seen.sum()) + (1.0 - self.fitted_shares)[seen].sum())
 
-    def spread(self, k: float, odd: bool, vectors: Array, root: Array | None) -> Array:
+    def spread(self, steps: StepCounts, vectors: Array, factor: Array | None) -> Array:
         """Return G with ``sigma^2 G G'`` the covariance of what ``vectors`` makes of theta_k.
 
         Parameters
         ----------
-        k, odd : float, bool
-            The step, and whether it is odd.
+        steps : StepCounts
+            One k.
         vectors : ndarray of shape (n, n_modes)
             A linear function of the eigenvectors: they themselves for theta_k, unscaled for coefficients.
-        root : ndarray of shape (n_rows, n_modes) or None
+        factor : ndarray of shape (n_rows, n_modes) or None
             R with ``R' R = V' M V``; None where that is diag(h), without a penalty. (As ``diag(h) - V' (H - M) V`` it
             would have the rounding of the largest eigenvalue.)
 
@@ -81,6 +84,6 @@ class Smoother:
         -------
         ndarray of shape (n, n_modes) or (n, n_rows)
         """
-        moved, h = vectors * self.filter.values(k, odd), self.spectrum.eigenvalues
-        spread = moved * np.sqrt(h) if root is None else moved @ root.T
+        moved, h = vectors * self.filter.values(steps), self.spectrum.eigenvalues
+        spread = moved * np.sqrt(h) if factor is None else moved @ factor.T
         return np.asarray(spread * np.sqrt(2.0 / self.n_samples))

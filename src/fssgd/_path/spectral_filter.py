@@ -1,4 +1,4 @@
-"""What k steps do to one mode: of the way to its limit, a factor ``(1 - eta h)^k`` is left.
+"""The spectral filter of gradient descent: what k steps do along one eigenvector of the Hessian.
 
 A step multiplies what is left along an eigenvector of the Hessian, of eigenvalue h, by 1 - eta h. So the
 iterates are the limit seen through a filter, and ``phi_k(h) = (1 - (1 - eta h)^k) / h`` is how far along
@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fssgd._descent.settings import rounding_of_limit
-from fssgd._path.power_sums import log_factors, times
+from fssgd._path.power_sums import log_factors
+from fssgd._path.step_counts import StepCounts
 
 Array = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,20 +81,20 @@ class Filter:
         """Whether some factor 1 - eta h_j is negative, so that odd and even k differ."""
         return self.largest_factor > 1.0
 
-    def values(self, ks: Array | float, odd: Flags | bool) -> Array:
-        """phi_k(h_j), of shape (n_modes,), or (n_k, n_modes) for ks and odd of shape (n_k, 1)."""
-        return self.values_and_residual_factors(ks, odd)[0]
+    def values(self, steps: StepCounts) -> Array:
+        """phi_k(h_j), of shape (n_modes,) or (n_k, n_modes)."""
+        return self.values_and_residual_factors(steps)[0]
 
-    def residual_factors(self, ks: Array | float, odd: Flags | bool) -> Array:
-        """(1 - eta h_j)^k, of the shape of :meth:`reached`."""
-        return self.values_and_residual_factors(ks, odd)[1]
+    def residual_factors(self, steps: StepCounts) -> Array:
+        """(1 - eta h_j)^k, of the shape of :meth:`values`."""
+        return self.values_and_residual_factors(steps)[1]
 
-    def values_and_residual_factors(self, ks: Array | float, odd: Flags | bool) -> tuple[Array, Array]:
+    def values_and_residual_factors(self, steps: StepCounts) -> tuple[Array, Array]:
         """Both, which have k log |1 - eta h_j| in common."""
         with np.errstate(invalid="ignore", over="ignore"):
-            logs = times(ks, self.logs)
+            logs = steps.times(self.logs)
             reached, left = -np.expm1(logs), np.exp(logs)  # 1 - a^k, without cancelling
-            if self.alternates:
-                negative = (self.factors > 1.0) & odd
+            if self.alternates:  # eta > 1 / L: the sign of an odd power, which the logarithm has lost
+                negative = (self.factors > 1.0) & steps.odd_column()
                 reached, left = np.where(negative, 1.0 + left, reached), np.where(negative, -left, left)
             return np.asarray(reached * self.inverses), left

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fssgd._descent.coordinates import Scaling
+from fssgd._descent.coordinates import Coordinates
 from fssgd._moments.checks import assert_values_finite, canonical, check_resolved
 from fssgd._moments.column_statistics import ColumnStatistics
 from fssgd._moments.moments import Moments
@@ -77,6 +77,6 @@ class ArraySource:
         check_resolved(columns.mean, columns.variance, columns.constant, X, y, names, columns.weight)
         return columns
 
-    def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> Rows:
+    def rows(self, coordinates: Coordinates) -> Rows:
         X, y, weight = self._counted
-        return Rows(canonical(X), y, weight, scaling, level, fit_intercept)
+        return Rows(canonical(X), y, weight, coordinates)

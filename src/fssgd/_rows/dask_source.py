@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import _get_feature_names
 
-from fssgd._descent.coordinates import Scaling
+from fssgd._descent.coordinates import Coordinates
 from fssgd._moments.checks import (
     NoWeightError,
     as_floats,
@@ -35,7 +34,8 @@ from fssgd._moments.row_sums import sums_of_rows
 from fssgd._moments.sums import Sums, merge_sums
 from fssgd._rows.dask_arrays import check_shape, cut_like, dask_array, example_of
 from fssgd._rows.dask_graph import one_thread_each, tree_sum
-from fssgd._rows.design import Design, Rows, is_far, mean_left_by_centring, working_dtype
+from fssgd._rows.design import Design, Rows, is_far, mean_of_centred, working_dtype
+from fssgd._support.sklearn_private import _get_feature_names
 
 Array = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.floating[Any]]
@@ -105,14 +105,14 @@ class DaskSource:
         self._check(columns.mean, columns.variance, columns.constant, names, columns.weight)
         return columns
 
-    def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> DaskRows:
-        return DaskRows(self, scaling, level, fit_intercept)
+    def rows(self, coordinates: Coordinates) -> DaskRows:
+        return DaskRows(self, coordinates)
 
-    def mean_left_by_centring(self, scaling: Scaling) -> Array:
-        """As the function of this name; read off the rows only where it is not 0 for certain."""
-        if not is_far(scaling).any():
+    def mean_of_centred(self, coordinates: Coordinates) -> Array:
+        """Do as the function of this name; without a pass over the rows where it is 0 for certain."""
+        if not is_far(coordinates).any():
             return np.zeros(self.shape[1])
-        weight, left = self._total(partial(_left_by_centring, scaling=scaling), _add)
+        weight, left = self._total(partial(_weighted_mean_of_centred, coordinates=coordinates), _add)
         return np.asarray(left / weight)
 
     def blocks(self, function: Callable[..., Any], **settings: Any) -> list[Any]:
@@ -175,24 +175,19 @@ class DaskRows:
     Parameters
     ----------
     source : DaskSource
-    scaling : Scaling
-    level : ndarray of shape (n_outputs,)
-    fit_intercept : bool
+    coordinates : Coordinates
     """
 
     source: DaskSource
-    scaling: Scaling
-    level: Array
-    fit_intercept: bool
+    coordinates: Coordinates
 
     @cached_property
     def _kept(self) -> list[Any]:
         """The designs, held by whoever computes."""
         import dask
 
-        place = {"scaling": self.scaling, "level": self.level, "fit_intercept": self.fit_intercept}
-        place["mean_rest"] = self.source.mean_left_by_centring(self.scaling)
-        blocks = self.source.blocks(_design, **place)
+        mean = self.source.mean_of_centred(self.coordinates)
+        blocks = self.source.blocks(_design, coordinates=self.coordinates, mean_of_all=mean)
         with one_thread_each(len(blocks)):
             return list(dask.persist(*blocks))
 
@@ -283,9 +278,9 @@ def _design(X: Any, y: Floats, weight: Array | None, **place: Any) -> _DesignBlo
     return _DesignBlock(rows.n_samples, float(len(y) if weight is None else weight.sum()), rows.design)
 
 
-def _left_by_centring(X: Any, y: Floats, weight: Array | None, *, scaling: Scaling) -> tuple[Any, ...]:
+def _weighted_mean_of_centred(X: Any, y: Floats, weight: Array | None, *, coordinates: Coordinates) -> tuple[Any, ...]:
     total = float(len(y) if weight is None else weight.sum())
-    return total, total * mean_left_by_centring(X, weight, scaling)
+    return total, total * mean_of_centred(X, weight, coordinates)
 
 
 def _size_of(kept: _DesignBlock) -> tuple[Any, ...]:

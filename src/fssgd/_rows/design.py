@@ -14,21 +14,23 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fssgd._descent.coordinates import Scaling
+from fssgd._descent.coordinates import Coordinates
 from fssgd._moments.moments import Moments
 from fssgd._moments.row_sums import BLOCK_ROWS, HARMLESS
 
 Array = npt.NDArray[np.floating[Any]]
 
 
-def mean_left_by_centring(X: Any, weight: npt.NDArray[np.float64] | None, scaling: Scaling) -> npt.NDArray[np.float64]:
-    """Return the weighted mean of ``X - mean``: not 0, where the rounding of a mean far from 0 shows.
+def mean_of_centred(
+    X: Any, weight: npt.NDArray[np.float64] | None, coordinates: Coordinates
+) -> npt.NDArray[np.float64]:
+    """Return the weighted mean of ``X - mean``: not 0 where the rounding of a mean far from 0 shows.
 
     Parameters
     ----------
     X : ndarray or CSR array of shape (n_samples, n_features)
     weight : ndarray of shape (n_samples,) or None
-    scaling : Scaling
+    coordinates : Coordinates
 
     Returns
     -------
@@ -36,20 +38,20 @@ def mean_left_by_centring(X: Any, weight: npt.NDArray[np.float64] | None, scalin
         0 for columns within ten standard deviations of 0.
     """
     left = np.zeros(X.shape[1])
-    far = np.flatnonzero(is_far(scaling))
+    far = np.flatnonzero(is_far(coordinates))
     if len(far):
         n_samples = X.shape[0]
         share = np.full(n_samples, 1.0 / n_samples) if weight is None else weight / weight.sum()
         for start in range(0, n_samples, BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
             rows = X[part][:, far]
-            left[far] += share[part] @ ((rows.toarray() if sp.issparse(rows) else rows) - scaling.mean[far])
+            left[far] += share[part] @ ((rows.toarray() if sp.issparse(rows) else rows) - coordinates.mean[far])
     return left
 
 
-def is_far(scaling: Scaling) -> npt.NDArray[np.bool_]:
+def is_far(coordinates: Coordinates) -> npt.NDArray[np.bool_]:
     """Tell which columns are centred, and so far from 0 that it costs digits; of shape (n_features,)."""
-    return np.asarray(scaling.mean * scaling.mean > HARMLESS * scaling.scale * scaling.scale)
+    return np.asarray(coordinates.mean**2 > HARMLESS * coordinates.scale**2)
 
 
 def working_dtype(X: Any) -> np.dtype[Any]:
@@ -98,7 +100,7 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The weighted rows of a problem in memory, built when first asked for.
+    """The weighted rows of a problem in memory; the design is built when it is first used.
 
     Parameters
     ----------
@@ -106,21 +108,16 @@ class Rows:
         In the user's units, of any dtype of numbers.
     y : ndarray of shape (n_samples, n_outputs)
     weight : ndarray of shape (n_samples,) or None
-    scaling : Scaling
-    level : ndarray of shape (n_outputs,)
-        Weighted mean of y, or zeros without an intercept.
-    fit_intercept : bool
-    mean_rest : ndarray of shape (n_features,) or None
-        Where these are some rows of more: :attr:`rest` of all of them.
+    coordinates : Coordinates
+    mean_of_all : ndarray of shape (n_features,) or None
+        Where these are some rows of more: :attr:`centred_mean` of all of them.
     """
 
     X: Any
     y: Array
     weight: npt.NDArray[np.float64] | None
-    scaling: Scaling
-    level: npt.NDArray[np.float64]
-    fit_intercept: bool
-    mean_rest: npt.NDArray[np.float64] | None = None
+    coordinates: Coordinates
+    mean_of_all: npt.NDArray[np.float64] | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -138,51 +135,64 @@ class Rows:
     @cached_property
     def offset(self) -> Array | None:
         """What a sparse design still has to be centred by, of shape (n_features,); None for a dense one."""
-        if not (sp.issparse(self.X) and self.fit_intercept and self.scaling.mean.any()):
+        mean, scale = self.coordinates.mean, self.coordinates.scale
+        if not (sp.issparse(self.X) and mean.any()):
             return None
-        return np.asarray(np.where(self._far, 0.0, self.scaling.mean / self.scaling.scale), dtype=self.dtype)
+        return np.asarray(np.where(self._far, 0.0, mean / scale), dtype=self.dtype)
 
     @cached_property
-    def rest(self) -> npt.NDArray[np.float64]:
+    def centred_mean(self) -> npt.NDArray[np.float64]:
         """What the rounding of the means leaves of the means of the centred columns, of shape (n_features,).
 
         The intercept starts at minus the mean of y. Times that, a mean of 1e-8 instead of 0 is no small gradient: with
         x and y both at 1e8, it made half of the first step. Zeros where no column is that far from 0.
         """
-        return mean_left_by_centring(self.X, self.weight, self.scaling) if self.mean_rest is None else self.mean_rest
+        if self.mean_of_all is not None:
+            return self.mean_of_all
+        return mean_of_centred(self.X, self.weight, self.coordinates)
 
     @cached_property
     def _far(self) -> npt.NDArray[np.bool_]:
         """Columns of a sparse X so far from 0 that they are centred entry by entry: all but full, or constant."""
-        return np.asarray(is_far(self.scaling) | ((self.scaling.scale == 1.0) & (self.scaling.mean != 0)))
+        mean, scale = self.coordinates.mean, self.coordinates.scale
+        return np.asarray(is_far(self.coordinates) | ((scale == 1.0) & (mean != 0)))
 
     @cached_property
     def matrix(self) -> Any:
         """The design, of shape (n_samples, n_features + fit_intercept), in :attr:`dtype`; CSR or Fortran-ordered."""
-        dtype, share = self.dtype, self.sqrt_weights
         if sp.issparse(self.X):
-            columns = sp.csc_array(self.X, dtype=np.float64)
-            if self.offset is not None and self._far.any():
-                away = columns[:, self._far].toarray() - self.scaling.mean[self._far] - self.rest[self._far]
-                away = sp.csc_array(away)
-                order = np.argsort(np.concatenate([np.flatnonzero(~self._far), np.flatnonzero(self._far)]))
-                columns = sp.csc_array(sp.hstack([columns[:, ~self._far], away]))[:, order]
-            scaled = sp.diags_array(share[:, 0]) @ sp.csr_array(columns) @ sp.diags_array(1.0 / self.scaling.scale)
-            return sp.csr_array(sp.hstack([scaled, share]) if self.fit_intercept else scaled, dtype=dtype)
+            return self._sparse_matrix()
+        mean, scale, has_intercept = self.coordinates.mean, self.coordinates.scale, self.coordinates.fit_intercept
         n_samples, n_features = self.X.shape
-        matrix = np.empty((n_samples, n_features + self.fit_intercept), dtype=dtype, order="F")
-        for start in range(0, n_samples, 4096):  # a block at a time: float64 arithmetic without a float64 copy
-            part = slice(start, start + 4096)
-            centred = self.X[part] - self.scaling.mean - self.rest
-            matrix[part, :n_features] = centred / self.scaling.scale * share[part]
-        if self.fit_intercept:
-            matrix[:, n_features:] = share
+        matrix = np.empty((n_samples, n_features + has_intercept), dtype=self.dtype, order="F")
+        for start in range(0, n_samples, BLOCK_ROWS):  # a block at a time: float64 arithmetic without a float64 copy
+            part = slice(start, start + BLOCK_ROWS)
+            centred = self.X[part] - mean - self.centred_mean
+            matrix[part, :n_features] = centred / scale * self.sqrt_weights[part]
+        if has_intercept:
+            matrix[:, n_features:] = self.sqrt_weights
         return matrix
+
+    def _sparse_matrix(self) -> Any:
+        """Scale and weight the columns, and centre those that are far from 0: all but full, they lose nothing by it.
+
+        Left to :attr:`offset`, a mean of 1e8 standard deviations would cost a product eight digits.
+        """
+        columns, far = sp.csc_array(self.X, dtype=np.float64), self._far
+        if self.offset is not None and far.any():
+            away = columns[:, far].toarray() - self.coordinates.mean[far] - self.centred_mean[far]
+            order = np.argsort(np.concatenate([np.flatnonzero(~far), np.flatnonzero(far)]))
+            columns = sp.csc_array(sp.hstack([columns[:, ~far], sp.csc_array(away)]))[:, order]
+        weights = sp.diags_array(self.sqrt_weights[:, 0])
+        scaled = weights @ sp.csr_array(columns) @ sp.diags_array(1.0 / self.coordinates.scale)
+        if self.coordinates.fit_intercept:
+            scaled = sp.hstack([scaled, self.sqrt_weights])
+        return sp.csr_array(scaled, dtype=self.dtype)
 
     @cached_property
     def targets(self) -> Array:
         """T, of shape (n_samples, n_outputs), in :attr:`dtype`."""
-        return np.asarray((self.y - self.level) * self.sqrt_weights, dtype=self.dtype)
+        return np.asarray((self.y - self.coordinates.target_mean) * self.sqrt_weights, dtype=self.dtype)
 
     @cached_property
     def design(self) -> Design:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._descent.coordinates import Scaling
+from fssgd._descent.coordinates import Coordinates
 from fssgd._moments.column_statistics import ColumnStatistics
 from fssgd._moments.moments import Moments
 
@@ -40,12 +40,12 @@ class Source(Protocol):
     def columns(self, names: Any = None) -> ColumnStatistics:
         """Measure the columns of X and then of y one by one, or raise if a value is not finite."""
 
-    def rows(self, scaling: Scaling, level: Array, fit_intercept: bool) -> WeightedRows:
+    def rows(self, coordinates: Coordinates) -> WeightedRows:
         """Return the rows of positive weight in the coordinates of a descent."""
 
 
 class WeightedRows(Protocol):
-    """The rows of a problem, wherever they are: what is asked of :class:`Rows` in whole."""
+    """The rows of a problem in the coordinates of its descent, wherever they are."""
 
     @property
     def n_samples(self) -> int:

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from fssgd._descent.settings import Settings
 from fssgd._moments.moments import Moments
+from fssgd._path.closed_form import ACCURACY
 from fssgd._path.error_curve import ErrorCurve
-from fssgd._path.gradient_path import ACCURACY, GradientPath
+from fssgd._path.gradient_path import GradientPath
 from fssgd._selection.scores import MeanError
 
 Array = npt.NDArray[np.float64]

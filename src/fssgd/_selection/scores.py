@@ -1,4 +1,4 @@
-"""What a number of steps is judged by, in the form that :mod:`fssgd._selection.integer_search` minimises.
+"""Scores of a number of steps, in the form that :mod:`fssgd._selection.integer_search` minimises.
 
 Folds: the mean of their errors. Generalised cross-validation: ``N = RSS_k / n`` over ``D = (1 - df(k) / n)^2``.
 """
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fssgd._path.error_curve import ErrorCurve, extent
 from fssgd._path.gradient_path import GradientPath
-from fssgd._path.spectral_filter import Flags
+from fssgd._path.step_counts import StepCounts
 from fssgd._selection.integer_search import Bounds
 
 Array = npt.NDArray[np.float64]
@@ -39,14 +39,14 @@ class MeanError:
         """Largest k whose error is a number well within float64."""
         return min(curve.reach for curve in self.curves)
 
-    def each(self, ks: Array, odd: Flags) -> Array:
+    def each(self, steps: StepCounts) -> Array:
         """Return the errors of each fold, of shape (n_folds, n_k)."""
-        return np.array([curve.at(ks, odd) for curve in self.curves])
+        return np.array([curve.at(steps) for curve in self.curves])
 
     def bounds(self, knots: Array, odd: bool) -> Bounds:
         """As a score with the divisor 1."""
-        looks = [curve.bounds(knots, odd) for curve in self.curves]
-        value, second_derivative_bound = (sum(parts) / len(self.curves) for parts in zip(*looks, strict=True))
+        bounds = [curve.bounds(knots, odd) for curve in self.curves]
+        value, second_derivative_bound = (sum(parts) / len(self.curves) for parts in zip(*bounds, strict=True))
         return Bounds(value, np.ones_like(value), second_derivative_bound, np.zeros_like(second_derivative_bound))
 
 

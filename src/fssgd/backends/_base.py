@@ -1,4 +1,4 @@
-"""The seam: a backend takes a problem and returns the iterate at which the descent stops."""
+"""The class that backends derive from."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ class Backend(abc.ABC):
 
     name: ClassVar[str]
     closed_form: ClassVar[bool] = False
-    """Whether :meth:`solve` works from ``problem.path`` alone and takes no steps to report."""
+    """Whether :meth:`solve` takes no steps, so that there are none to report and ``max_iter=inf`` is a limit."""
+    needs_moments: ClassVar[bool] = False
+    """Whether :meth:`solve` needs ``problem.path``, whatever the number of features."""
 
     @abc.abstractmethod
     def solve(self, problem: Problem, monitor: Monitor) -> Solution:

@@ -24,6 +24,10 @@ def descend(problem: Problem, monitor: Monitor, evaluate: Evaluate, theta: Array
         Returns F and grad F at theta, the gradient in theta's shape.
     theta : ndarray
         theta_0, in whatever shape and dtype ``evaluate`` works in.
+
+    Returns
+    -------
+    Solution
     """
     threshold = -1.0 if problem.threshold is None else problem.threshold
     step, losses, lowest, k = theta.dtype.type(problem.learning_rate), array("d"), np.inf, 0

@@ -1,4 +1,4 @@
-"""What a backend is given, and what it hands back.
+"""The contract of a backend: the problem it is given, and the solution it returns.
 
 Row i of the weighted design is ``sqrt(s_i / S) [z_i, 1]`` and its target ``sqrt(s_i / S) (y_i - ybar)``,
 so that with theta = (W, b - ybar)
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from fssgd._descent.settings import rounding_of_limit
 from fssgd._path.gradient_path import GradientPath
-from fssgd._path.spectrum import decompose
 from fssgd._rows.design import Rows
 from fssgd._rows.source import WeightedRows
 
@@ -32,14 +31,24 @@ CHUNK_WORK = 50_000_000  # multiplications: some tens of ms
 
 
 class Status(enum.Enum):
-    """Why a descent ended; each value is a sentence that says what to change, if anything."""
+    """Why a descent ended.
 
-    CONVERGED = "The gradient norm reached the tolerance."
-    MAX_ITER = (
-        "max_iter steps were taken before the gradient norm reached the tolerance: raise max_iter, the step or tol."
-    )
-    DIVERGED = "The loss rose by more than rounding explains: the step is too large for this data; lower learning_rate."
-    STOPPED = "A callback asked to stop."
+    Attributes
+    ----------
+    CONVERGED
+        The gradient norm reached the tolerance.
+    MAX_ITER
+        max_iter steps were taken.
+    DIVERGED
+        The loss rose by more than rounding explains: the step is too large for this data.
+    STOPPED
+        A callback asked to stop.
+    """
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    DIVERGED = "diverged"
+    STOPPED = "stopped"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +92,17 @@ class Problem:
     path: GradientPath | None = None
 
     def require_rows(self) -> WeightedRows:
-        """Return the rows, wherever they are; raise a ValueError where only their moments are known."""
+        """Return the rows, wherever they are.
+
+        Returns
+        -------
+        WeightedRows
+
+        Raises
+        ------
+        ValueError
+            If only their moments are known.
+        """
         if self.rows is None:
             raise ValueError(
                 "Only the moments of the data are known: a stepping backend needs its rows. Use backend='spectral'."
@@ -91,7 +110,17 @@ class Problem:
         return self.rows
 
     def rows_in_memory(self) -> Rows:
-        """Return the rows, for a backend that needs them in memory; raise a ValueError where they are not."""
+        """Return the rows, for a backend that needs them in memory.
+
+        Returns
+        -------
+        Rows
+
+        Raises
+        ------
+        ValueError
+            If they are partitions of a collection, or only their moments are known.
+        """
         rows = self.require_rows()
         if not isinstance(rows, Rows):
             raise ValueError(
@@ -109,8 +138,7 @@ class Problem:
         """
         assert self.path is not None
         moments = self.require_rows().moments(self.path.moments.feature_names, accurate=True)
-        spectrum = decompose(moments, self.path.scaling, self.path.settings, self.start)
-        return replace(self.path, moments=moments, spectrum=spectrum)
+        return self.path.with_moments(moments)
 
     @property
     def is_stable(self) -> bool:

@@ -1,4 +1,4 @@
-"""Least squares to nearly every digit of float64: one more solve for what the first one missed.
+"""Iterative refinement: the limit of a descent to nearly every digit of float64.
 
 The residual r and the parameters solve the augmented system ``r + A theta = T, A' r = 0``. What a
 computed pair leaves of it is evaluated from the rows in extended precision, and solved for with the same
@@ -19,24 +19,24 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 
-from fssgd._path.gradient_path import GradientPath
+from fssgd._path.closed_form import ClosedForm
 from fssgd._rows.design import Rows
 
 Wide = npt.NDArray[np.floating[Any]]
 
 MAX_ELEMENTS = 1 << 25  # of the explicit Q: 256 MB
-ROUNDS = 3
-SMALL = 1e-8  # a step, relative to the parameters
+MAX_ROUNDS = 3
+SMALL_STEP = 1e-8  # relative to the parameters
 
 
-def refined_limit(rows: Rows, path: GradientPath) -> npt.NDArray[np.floating[Any]]:
+def refined_limit(rows: Rows, path: ClosedForm) -> npt.NDArray[np.floating[Any]]:
     """Refine the limit of a descent without penalty; return it as the path has it where that is not possible.
 
     Parameters
     ----------
     rows : Rows
-    path : GradientPath
-        From the QR route.
+    path : ClosedForm
+        Of accurate moments.
 
     Returns
     -------
@@ -49,15 +49,16 @@ def refined_limit(rows: Rows, path: GradientPath) -> npt.NDArray[np.floating[Any
     if path.settings.alpha or not full_rank or sp.issparse(rows.X) or n_samples * n_parameters > MAX_ELEMENTS:
         return theta
     wide = np.longdouble
-    share = np.ones((n_samples, 1), wide) if rows.weight is None else np.sqrt(rows.weight.astype(wide))[:, None]
-    design = (rows.X.astype(wide) - path.scaling.mean) / path.scaling.scale * share
-    if rows.fit_intercept:
-        design = np.hstack([design, share])
-    targets = (rows.y.astype(wide) - path.level) * share
+    coordinates = path.coordinates
+    root = np.ones((n_samples, 1), wide) if rows.weight is None else np.sqrt(rows.weight.astype(wide))[:, None]
+    design = (rows.X.astype(wide) - coordinates.mean) / coordinates.scale * root
+    if coordinates.fit_intercept:
+        design = np.hstack([design, root])
+    targets = (rows.y.astype(wide) - coordinates.target_mean) * root
     q, r = np.linalg.qr(design.astype(np.float64))
     best, residual = theta.astype(wide), targets - design @ theta
     last = np.inf
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         missed = (targets - residual - design @ best).astype(np.float64)
         uneven = _exact_products(design, residual).astype(np.float64)
         inner = q.T @ missed
@@ -66,7 +67,7 @@ def refined_limit(rows: Rows, path: GradientPath) -> npt.NDArray[np.floating[Any
         size = float(np.linalg.norm(step))
         # a small step makes good what rounding the residual left, each time anew; a large one that does not shrink
         # comes from columns that are too ill-conditioned for this
-        if not (size < last / 2 or size < SMALL * float(np.linalg.norm(best))):
+        if not (size < last / 2 or size < SMALL_STEP * float(np.linalg.norm(best))):
             break
         last = size
         best = best + step

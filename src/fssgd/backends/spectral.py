@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fssgd._path.gradient_path import ACCURACY, GradientPath
-from fssgd._path.power_sums import first_integer
+from fssgd._path.closed_form import ACCURACY
+from fssgd._path.gradient_path import GradientPath
+from fssgd._path.step_counts import first_integer
 from fssgd._rows.design import Rows
 from fssgd.backends._base import Backend
 from fssgd.backends._problem import Array, Monitor, Problem, Solution, Status
@@ -22,6 +23,7 @@ class Spectral(Backend):
 
     name = "spectral"
     closed_form = True
+    needs_moments = True
 
     def solve(self, problem: Problem, monitor: Monitor) -> Solution:
         """Find the stopping step by bisection and evaluate the iterate there; see :meth:`Backend.solve`."""

@@ -254,9 +254,8 @@ class _Plane(NamedTuple):
     @classmethod
     def of(cls, path: GradientPath, steps: Steps, chosen: list[int]) -> _Plane:
         spectrum, h = path.spectrum, path.eigenvalues
-        origin = np.zeros(len(spectrum.start))
-        if path.settings.fit_intercept:
-            origin[-1] = path.level[0]
+        weights, _ = path.coordinates.split(spectrum.start)
+        origin = path.coordinates.join(0.0 * weights, path.coordinates.target_mean)[:, 0]
         minimum = (spectrum.limit[:, 0] + origin)[chosen]
         iterates = np.array([path.position(int(k))[chosen, 0] for k in steps]) + origin[chosen]
         if not (np.abs(iterates) < 1e150).all():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -117,7 +116,7 @@ class LearningRateDisplay:
         rates = np.unique(np.asarray(learning_rates, dtype=float))
         if not (len(rates) and (rates > 0).all() and np.isfinite(rates).all()):
             raise ValueError(f"learning_rates must be positive, finite numbers; got {learning_rates!r}.")
-        n_iter = np.array([float(replace(path, learning_rate=float(rate)).steps_to(tol)) for rate in rates])
+        n_iter = np.array([float(path.with_step(float(rate)).steps_to(tol)) for rate in rates])
         display = cls(learning_rates=rates, n_iter=n_iter, tol=tol, largest=largest, smallest=smallest)
         return display.plot(ax, **kwargs)
 

@@ -1,4 +1,4 @@
-"""What is asked of a solution: a backend may come from anywhere, and its mistakes are to be told as its own."""
+"""Validation of the solution that a backend returns, which may come from another package."""
 
 from __future__ import annotations
 
