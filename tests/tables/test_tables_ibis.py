@@ -347,7 +347,8 @@ def test_what_cannot_be_predicted():
 
 
 def test_another_package_can_predict(monkeypatch):
-    monkeypatch.setattr(table_registry, "_registry", dict(table_registry._registry))
+    for name in ("_readers", "_predictors"):
+        monkeypatch.setattr(table_registry, name, getattr(table_registry, name).copy())
     with pytest.raises(ValueError, match=r"predict must look like 'module:function', got 'operator'"):
         register_table("decimal", "operator:pos", predict="operator")
     register_table("decimal", "operator:pos", predict=f"{__name__}:recorded")
@@ -355,6 +356,9 @@ def test_another_package_can_predict(monkeypatch):
     table, features, coef, intercept, predictions = model.predict_table(Decimal(1))
     assert (table, features, predictions) == (1, NAMES, ["prediction_0", "prediction_1"])
     assert (coef.shape, intercept.shape) == ((2, 3), (2,))
+    register_table("decimal", "operator:pos", overwrite=True)
+    with pytest.raises(TypeError, match=r"an engine works on \(pyspark, ibis\), got a decimal\.Decimal"):
+        model.predict_table(Decimal(1))
 
 
 def recorded(*args):

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fssgd._moments.table_spec import TableSpec
 from fssgd._support.optional import load
+from fssgd._support.registry import Entry, Registry
 
 Array = npt.NDArray[np.float64]
 
 
-class _Entry(NamedTuple):
-    path: str
-    extra: str | None
-    predict: str | None = None
-
-
-_FILES = _Entry("fssgd.tables.files:read_files", "fssgd[tables]")
-_registry: dict[str, _Entry] = {
-    "pyarrow": _Entry("fssgd.tables.arrow:read_arrow", "fssgd[tables]"),
-    "pandas": _Entry("fssgd.tables.frames:read_pandas", None),
-    "polars": _Entry("fssgd.tables.frames:read_polars", None),
-    "pyspark": _Entry("fssgd.tables.spark:read_spark", "fssgd[spark]", "fssgd.tables.spark:predict_spark"),
-    "ibis": _Entry("fssgd.tables.ibis:read_ibis", "fssgd[ibis]", "fssgd.tables.ibis:predict_ibis"),
-    "dask.dataframe": _Entry("fssgd.tables.dask:read_dask", "fssgd[dask]"),
-}
+_FILES = Entry("fssgd.tables.files:read_files", "fssgd[tables]")
+_readers = Registry(
+    "module:function",
+    "Tables of {!r} have a reader already: pass overwrite=True to replace it.",
+    {
+        "pyarrow": Entry("fssgd.tables.arrow:read_arrow", "fssgd[tables]"),
+        "pandas": Entry("fssgd.tables.frames:read_pandas"),
+        "polars": Entry("fssgd.tables.frames:read_polars"),
+        "pyspark": Entry("fssgd.tables.spark:read_spark", "fssgd[spark]"),
+        "ibis": Entry("fssgd.tables.ibis:read_ibis", "fssgd[ibis]"),
+        "dask.dataframe": Entry("fssgd.tables.dask:read_dask", "fssgd[dask]"),
+    },
+)
+_predictors = Registry(
+    "module:function",
+    "Tables of {!r} have a function for predictions already: pass overwrite=True to replace it.",
+    {
+        "pyspark": Entry("fssgd.tables.spark:predict_spark", "fssgd[spark]"),
+        "ibis": Entry("fssgd.tables.ibis:predict_ibis", "fssgd[ibis]"),
+    },
+)
 
 
 def register_table(
@@ -59,12 +66,12 @@ def register_table(
     ValueError
         If there is a reader for the prefix, or a path is not of the form "module:function".
     """
-    if module_prefix in _registry and not overwrite:
-        raise ValueError(f"Tables of {module_prefix!r} have a reader already: pass overwrite=True to replace it.")
-    for name, given in (("path", path), ("predict", predict)):
-        if given is not None and not all(given.partition(":")):
-            raise ValueError(f"{name} must look like 'module:function', got {given!r}.")
-    _registry[module_prefix] = _Entry(path, extra, predict)
+    if predict is not None:
+        _predictors.check_path(predict, "predict")
+    _readers.register(module_prefix, path, extra, overwrite)
+    _predictors.discard(module_prefix)  # of the reader that is replaced: it may not understand the new one's tables
+    if predict is not None:
+        _predictors.register(module_prefix, predict, extra)
 
 
 def read_table(
@@ -104,13 +111,13 @@ def read_table(
     if _is_files(table):
         read = load(_FILES.path, _FILES.extra, "reader of files")
         return read(table, spec, progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
-    entry = _find(type(table))
+    prefix = _require_prefix(type(table))
     if checkpoint is not None:
         raise ValueError(
             f"checkpoint is for files, which can be read again from where a pass broke off, and a "
             f"{type(table).__qualname__} cannot: pass the paths of the files, or leave checkpoint out."
         )
-    return load(entry.path, entry.extra, f"reader of {type(table).__module__}")(table, spec, progress)
+    return _readers.load(prefix, f"reader of {type(table).__module__}")(table, spec, progress)
 
 
 def _is_files(table: Any) -> bool:
@@ -129,33 +136,34 @@ def add_predictions(
     TypeError
         If no engine is known to work on this kind of table.
     """
-    entry, kind = _known(type(table)), type(table)
-    if entry is None or entry.predict is None:
-        kinds = ", ".join(name for name, one in _registry.items() if one.predict)
+    kind = type(table)
+    prefix = _prefix_of(kind)
+    if prefix is None or prefix not in _predictors:
         raise TypeError(
-            f"predict_table is for tables that an engine works on ({kinds}), got a {kind.__module__}."
+            f"predict_table is for tables that an engine works on ({', '.join(_predictors)}), got a {kind.__module__}."
             f"{kind.__qualname__}: pass its columns feature_names_in_ to predict."
         )
-    predict = load(entry.predict, entry.extra, f"reader of {kind.__module__}")
+    predict = _predictors.load(prefix, f"reader of {kind.__module__}")
     return predict(table, features, coef, intercept, predictions)
 
 
-def _known(kind: type) -> _Entry | None:
+def _prefix_of(kind: type) -> str | None:
+    """Return the longest registered prefix of the module that a class, or the first of its bases, is defined in."""
     for base in kind.__mro__:
         module = base.__module__
         while module:
-            if module in _registry:
-                return _registry[module]
+            if module in _readers:
+                return module
             module = module.rpartition(".")[0]
     return None
 
 
-def _find(kind: type) -> _Entry:
-    entry = _known(kind)
-    if entry is not None:
-        return entry
+def _require_prefix(kind: type) -> str:
+    prefix = _prefix_of(kind)
+    if prefix is not None:
+        return prefix
     raise TypeError(
         f"No reader is known for a table of type {kind.__module__}.{kind.__qualname__}: pass the path of Parquet or "
-        f"CSV files, a table of {', '.join(_registry)}, arrays to Moments.from_arrays, or see "
+        f"CSV files, a table of {', '.join(_readers)}, arrays to Moments.from_arrays, or see "
         "fssgd.tables.register_table."
     )
