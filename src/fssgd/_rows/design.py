@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from fssgd._descent.coordinates import Scaling
 from fssgd._moments.moments import Moments
-from fssgd._moments.row_sums import BLOCK_ROWS, HARMLESS
+from fssgd._moments.row_sums import BLOCK_ROWS, MAX_MEAN_SQUARED_OVER_VARIANCE
 
 Array = npt.NDArray[np.floating[Any]]
 
@@ -49,7 +49,7 @@ def mean_left_by_centring(X: Any, weight: npt.NDArray[np.float64] | None, scalin
 
 def is_far(scaling: Scaling) -> npt.NDArray[np.bool_]:
     """Tell which columns are centred, and so far from 0 that it costs digits; of shape (n_features,)."""
-    return np.asarray(scaling.mean * scaling.mean > HARMLESS * scaling.scale * scaling.scale)
+    return np.asarray(scaling.mean * scaling.mean > MAX_MEAN_SQUARED_OVER_VARIANCE * scaling.scale * scaling.scale)
 
 
 def working_dtype(X: Any) -> np.dtype[Any]:

@@ -93,7 +93,7 @@ class Checkpoint:
             return None if none_count else "its moments are missing"
         if (n_outputs, len(sums.mean)) != (len(spec.target), len(spec.target) + len(spec.features or ())):
             return "it has other columns"
-        if sums.chosen != spec.accurate or sums.n_samples > state.rows:
+        if sums.factor_requested != spec.accurate or sums.n_samples > state.rows:
             return "its moments are not those of the rows"
         return None
 
