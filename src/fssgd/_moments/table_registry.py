@@ -1,4 +1,4 @@
-"""Kinds of table, each with where its reader is and what to install for it; nothing is imported early."""
+"""Registry of the readers of tables, found by the package of the table and imported when first used."""
 
 from __future__ import annotations
 
@@ -42,34 +42,35 @@ _predictors = Registry(
 def register_table(
     module_prefix: str, path: str, extra: str | None = None, overwrite: bool = False, predict: str | None = None
 ) -> None:
-    """Make a kind of table known by the module that its class is defined in.
+    """Register the reader of a kind of table, by the module that the class of the table is defined in.
 
     Parameters
     ----------
     module_prefix : str
-        The package, such as ``"vaex"``, or a module in it: a table whose class, or a base of it, is defined
-        there is taken to this reader. The longest prefix that fits wins.
+        The package, such as ``"vaex"``, or a module in it. Tables whose class, or a base of it, is defined
+        there are passed to this reader; the longest matching prefix wins.
     path : str
-        ``"module:function"``, imported when such a table is first passed. The function takes the table, a
-        :class:`TableSpec` and ``progress`` to :class:`~fssgd.Moments`.
+        ``"module:function"``, imported when such a table is first passed. The function is called with the table, a
+        :class:`TableSpec` and ``progress``, and returns :class:`~fssgd.Moments`.
     extra : str, default=None
         The pip requirement to name when the import fails, such as ``"fssgd[tables]"``.
     overwrite : bool, default=False
         Replace an existing reader for this prefix.
     predict : str, default=None
-        ``"module:function"`` behind :meth:`fssgd.LinearRegressorGD.predict_table`, for tables that are worked on
-        where they are: it takes the table, the names of the features, coefficients of shape (n_outputs,
-        n_features), intercepts of shape (n_outputs,) and the names of the columns to add, to a table with these.
+        ``"module:function"`` for :meth:`fssgd.LinearRegressorGD.predict_table`, for tables of an engine that can
+        compute predictions itself. The function is called with the table, the names of the features, coefficients of
+        shape (n_outputs, n_features), intercepts of shape (n_outputs,) and the names of the columns to add, and
+        returns a table with these columns.
 
     Raises
     ------
     ValueError
-        If there is a reader for the prefix, or a path is not of the form "module:function".
+        If the prefix has a reader already, or a path is not of the form "module:function".
     """
     if predict is not None:
         _predictors.check_path(predict, "predict")
     _readers.register(module_prefix, path, extra, overwrite)
-    _predictors.discard(module_prefix)  # of the reader that is replaced: it may not understand the new one's tables
+    _predictors.discard(module_prefix)  # a replaced reader takes its function for predictions with it
     if predict is not None:
         _predictors.register(module_prefix, predict, extra)
 
@@ -82,14 +83,16 @@ def read_table(
     checkpoint_every: float = 30.0,
     progress: bool | None = None,
 ) -> Any:
-    """Compute the moments of a table of any known kind.
+    """Compute the moments of a table of any registered kind.
 
     Parameters
     ----------
-    table : Any
+    table : path, list of paths, or table
+        As in :meth:`fssgd.Moments.from_table`.
     spec : TableSpec
+        Columns to read.
     checkpoint, checkpoint_every, progress
-        All as for :meth:`fssgd.Moments.from_table`.
+        As in :meth:`fssgd.Moments.from_table`.
 
     Returns
     -------
@@ -98,23 +101,24 @@ def read_table(
     Raises
     ------
     TypeError
-        If no reader knows the kind of table.
+        If there is no reader for this kind of table.
     ValueError
-        If a checkpoint is asked of something that is not files, or the reader refuses the table.
+        If a checkpoint is requested for anything but files, or the reader refuses the table.
     ImportError
-        If what the reader needs is not installed; the message is the pip command to run.
+        If a package that the reader needs is not installed; the message names the pip command.
     """
     if progress not in (None, True, False):
         raise ValueError(f"progress must be None, True or False, got {progress!r}.")
     if not (isinstance(checkpoint_every, (int, float)) and checkpoint_every >= 0):
         raise ValueError(f"checkpoint_every must be a number of seconds >= 0, got {checkpoint_every!r}.")
+    # Paths come first: str and list are defined in builtins, where no reader is looked for.
     if _is_files(table):
         read = load(_FILES.path, _FILES.extra, "reader of files")
         return read(table, spec, progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
     prefix = _require_prefix(type(table))
     if checkpoint is not None:
         raise ValueError(
-            f"checkpoint is for files, which can be read again from where a pass broke off, and a "
+            f"checkpoint is for files, which can be read again from the row where a pass ended, and a "
             f"{type(table).__qualname__} cannot: pass the paths of the files, or leave checkpoint out."
         )
     return _readers.load(prefix, f"reader of {type(table).__module__}")(table, spec, progress)
@@ -129,12 +133,12 @@ def _is_files(table: Any) -> bool:
 def add_predictions(
     table: Any, features: Sequence[str], coef: Array, intercept: Array, predictions: Sequence[str]
 ) -> Any:
-    """Return the table with columns of predictions, left to its engine; see ``predict`` of :func:`register_table`.
+    """Return the table with columns of predictions that its engine computes; see :func:`register_table`.
 
     Raises
     ------
     TypeError
-        If no engine is known to work on this kind of table.
+        If this kind of table has no function for predictions.
     """
     kind = type(table)
     prefix = _prefix_of(kind)
@@ -149,6 +153,7 @@ def add_predictions(
 
 def _prefix_of(kind: type) -> str | None:
     """Return the longest registered prefix of the module that a class, or the first of its bases, is defined in."""
+    # The bases too: a GeoDataFrame of geopandas is read as the pandas DataFrame that it is.
     for base in kind.__mro__:
         module = base.__module__
         while module:
@@ -163,7 +168,7 @@ def _require_prefix(kind: type) -> str:
     if prefix is not None:
         return prefix
     raise TypeError(
-        f"No reader is known for a table of type {kind.__module__}.{kind.__qualname__}: pass the path of Parquet or "
-        f"CSV files, a table of {', '.join(_readers)}, arrays to Moments.from_arrays, or see "
+        f"There is no reader for tables of type {kind.__module__}.{kind.__qualname__}: pass the path of Parquet or "
+        f"CSV files or a table of {', '.join(_readers)}, pass arrays to Moments.from_arrays, or add a reader with "
         "fssgd.tables.register_table."
     )
