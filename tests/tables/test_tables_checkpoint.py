@@ -213,7 +213,7 @@ def rewritten(path, **changes):
             (lambda path, text=text: rewritten(path, fingerprint=text), r"is damaged: it does not say which files")
             for text in ("[]", "{}", '{"files": 3}', '{"files": [3]}', '{"files": [["a", 1]]}', np.array([1, 2]))
         ),
-        (lambda path: rewritten(path, fingerprint='{"files": [], "files": []}'), r"is damaged: 'files' is there twice"),
+        (lambda path: rewritten(path, fingerprint='{"files": [], "files": []}'), r"is damaged: 'files' occurs twice"),
         (lambda path: rewritten(path, **{"state.rows": None}), r"is damaged"),
         (lambda path: rewritten(path, **{"state.row": -1}), r"is damaged: a count is out of range"),
         (lambda path: rewritten(path, **{"state.file": 3}), r"is damaged: a count is out of range"),

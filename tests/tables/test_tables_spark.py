@@ -198,7 +198,7 @@ def test_vectors_that_will_not_do(session, rows, message):
 
 def test_vectors_with_a_name_that_is_taken(session):
     table = vectors(session, [([1.0], 1.0, 2.0)], "v vector, v_0 double, y double")
-    with pytest.raises(ValueError, match=r"would be called 'v_0', as another column is: rename one\."):
+    with pytest.raises(ValueError, match=r"would have the name 'v_0' of another column: rename one of them"):
         Moments.from_table(table, target="y", features=["v", "v_0"])
     with pytest.raises(ValueError, match=r"Column 'v' of the Spark DataFrame is not numeric, it is of type vector"):
         Moments.from_table(table, target="v", features=["v_0"])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from fssgd._support.words import capital, listed, warn_user
+from fssgd._support.words import capitalized, join_names, warn_user
 
 INDEX_NAME = re.compile(r"__index_level_\d+__|__null_dask_index__")  # of an index that pandas or Dask wrote to Parquet
 
@@ -154,8 +154,8 @@ class TableSpec:
             absent = sorted(all_features - {column.name for column in columns})
             if absent:
                 raise ValueError(
-                    f"{capital(place)} has no column {listed(absent)}, which others of {where} have: name the features "
-                    "that all of them have."
+                    f"{capitalized(place)} has no column {join_names(absent)}, which others of {where} have: "
+                    "name the features that all of them have."
                 )
             spec.check(columns, place)
         return spec
@@ -174,10 +174,12 @@ class TableSpec:
         counts, by_name = Counter(column.name for column in columns), {column.name: column for column in columns}
         absent = [name for name in self.columns if name not in by_name]
         if absent:
-            raise ValueError(f"{capital(where)} has no column {listed(absent)}: its columns are {listed(by_name)}.")
+            raise ValueError(
+                f"{capitalized(where)} has no column {join_names(absent)}: its columns are {join_names(by_name)}."
+            )
         for name in self.columns:
             if counts[name] > 1:
-                raise ValueError(f"{capital(where)} has {counts[name]} columns named {name!r}: rename all but one.")
+                raise ValueError(f"{capitalized(where)} has {counts[name]} columns named {name!r}: rename all but one.")
         for name in self.columns:
             # A column without any value may be of type null or text, and is read as NaN.
             if not (by_name[name].numeric or by_name[name].empty):
@@ -198,18 +200,18 @@ class TableSpec:
         features = tuple(column.name for column in candidates if column.numeric)
         not_numeric = [column.name for column in candidates if not column.numeric]
         if not features:
-            why = f" not numeric: {listed(not_numeric)}" if not_numeric else " there are no others"
-            why += f", and an index: {listed(sorted(indices | unnamed))}" if indices | unnamed else ""
-            raise ValueError(f"{capital(where)} has no feature beside {listed(self.columns)}:{why}.")
+            why = f" not numeric: {join_names(not_numeric)}" if not_numeric else " there are no others"
+            why += f", and an index: {join_names(sorted(indices | unnamed))}" if indices | unnamed else ""
+            raise ValueError(f"{capitalized(where)} has no feature beside {join_names(self.columns)}:{why}.")
         if unnamed:
             warn_user(
-                f"The unnamed column {listed(sorted(unnamed))} of {where} was left out of the features, because it "
+                f"The unnamed column {join_names(sorted(unnamed))} of {where} was left out of the features, because it "
                 "looks like the index of a table written as CSV. Name the features to silence this warning."
             )
         if not_numeric:
             warn_user(
-                f"Columns of {where} that are not numeric were left out of the features: {listed(not_numeric)}. Name "
-                "the features to silence this warning."
+                f"Columns of {where} that are not numeric were left out of the features: {join_names(not_numeric)}. "
+                "Name the features to silence this warning."
             )
         return features
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fssgd._moments.table_spec import TableSpec
-from fssgd._support.words import listed
+from fssgd._support.words import join_names
 
 BLOCK, LONGEST = 1 << 20, 1 << 28  # bytes: of a block, and of one that holds a single row
 CODECS = (
@@ -231,8 +231,8 @@ class CsvSource:
         other = next((sign for sign in ";\t|" if any(sign in name for name in names)), None)
         if absent and other is not None:
             raise ValueError(
-                f"{self.path} has no column {listed(absent)}: the delimiter of its header ({listed(names)}) seems to "
-                f"be {other!r}, and a comma was expected. Save it with commas, or read it with "
+                f"{self.path} has no column {join_names(absent)}: the delimiter of its header ({join_names(names)}) "
+                f"seems to be {other!r}, and a comma was expected. Save it with commas, or read it with "
                 f"pandas.read_csv(path, sep={other!r}) and pass the table."
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from fssgd._support.words import capital
+from fssgd._support.words import capitalized
 
 
 def refuse_taken(predictions: Sequence[str], taken: Collection[str], where: str) -> None:
@@ -14,7 +14,7 @@ def refuse_taken(predictions: Sequence[str], taken: Collection[str], where: str)
     for name in predictions:
         if name.casefold() in folded:
             found = folded[name.casefold()]
-            raise ValueError(f"{capital(where)} has a column {found!r} already: rename it, or leave it out.")
+            raise ValueError(f"{capitalized(where)} has a column {found!r} already: rename it, or leave it out.")
 
 
 def added_up(terms: list[Any]) -> Any:

@@ -11,7 +11,7 @@ from fssgd._moments.checks import check_resolved
 from fssgd._moments.moments import Moments
 from fssgd._moments.sums import Sums, merge_sums
 from fssgd._moments.table_spec import TableSpec
-from fssgd._support.words import LISTED, capital, warn_user
+from fssgd._support.words import capitalized, join_items, warn_user
 
 Counts = npt.NDArray[np.int64]
 
@@ -71,7 +71,7 @@ def raise_faults(state: PassState, spec: TableSpec, where: str) -> None:
     """Raise a ValueError that counts the faults of the first kind there is, in ``where``."""
     for (what, advice), counts in zip(FAULTS, state.faults, strict=True):
         if counts.any():
-            raise ValueError(f"{capital(where)} {what} in {_listed(spec, counts)}: {advice}.")
+            raise ValueError(f"{capitalized(where)} {what} in {_listed(spec, counts)}: {advice}.")
 
 
 def moments_of_state(state: PassState, spec: TableSpec, faulty: str, where: str) -> Moments:
@@ -106,6 +106,8 @@ def moments_of_state(state: PassState, spec: TableSpec, faulty: str, where: str)
 
 
 def _listed(spec: TableSpec, counts: Counts) -> str:
-    found = [(name, count) for name, count in zip(spec.columns, counts, strict=True) if count]
-    text = ", ".join(f"column {name!r} ({count} row{'s' if count > 1 else ''})" for name, count in found[:LISTED])
-    return text + (f" and {len(found) - LISTED} more" if len(found) > LISTED else "")
+    return join_items(
+        f"column {name!r} ({count} row{'s' if count > 1 else ''})"
+        for name, count in zip(spec.columns, counts, strict=True)
+        if count
+    )

@@ -22,7 +22,7 @@ from fssgd._moments.moments import Moments
 from fssgd._moments.row_sums import EPS
 from fssgd._moments.sums import Sums
 from fssgd._moments.table_spec import Column, TableSpec
-from fssgd._support.words import capital
+from fssgd._support.words import capitalized
 from fssgd.tables._engine_columns import added_up, refuse_taken
 from fssgd.tables._pass_state import INFINITE, MISSING, NEGATIVE, PassState, moments_of_state, raise_faults
 from fssgd.tables._progress import ProgressBar
@@ -199,7 +199,7 @@ class _Summation:
     def _check(self, unchanged: bool) -> None:
         if not unchanged:
             raise ValueError(
-                f"{capital(self._where)} changed while it was read, between one query and the next: read it when "
+                f"{capitalized(self._where)} changed while it was read, between one query and the next: read it when "
                 "nothing writes to it, or a copy (table.cache())."
             )
 
@@ -222,7 +222,7 @@ def _engine(table: Any, where: str) -> Any:
 
     if table.op().find(UnboundTable):
         raise ValueError(
-            f"{capital(where)} is not bound to an engine: make it from a connection, such as "
+            f"{capitalized(where)} is not bound to an engine: make it from a connection, such as "
             "ibis.duckdb.connect(path).table(name)."
         )
     return ibis.get_backend(table)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from fssgd._moments.moments import Moments
 from fssgd._moments.moments_file import moments_fields, sums_of_fields
 from fssgd._moments.table_spec import Column, TableSpec
-from fssgd._support.words import capital, listed
+from fssgd._support.words import capitalized, join_names
 from fssgd.tables._engine_columns import added_up, refuse_taken
 from fssgd.tables._pass_state import PassState, merge_states, moments_of_state
 from fssgd.tables._row_pass import TablePass
@@ -206,7 +206,8 @@ def _with_elements(spec: TableSpec, lengths: Lengths) -> TableSpec:
     twice = [name for name, count in Counter(spec.columns).items() if count > 1]
     if twice:
         raise ValueError(
-            f"An element of the vectors of {WHERE} would be called {listed(twice)}, as another column is: rename one."
+            f"An element of the vectors of {WHERE} would have the name {join_names(twice)} of another column: "
+            "rename one of them."
         )
     return spec
 
@@ -281,7 +282,8 @@ def _features(table: Any, names: Sequence[str]) -> list[Any]:
     both = [name for name in names if name in elements and name in places]
     if both:
         raise ValueError(
-            f"{capital(WHERE)} has a column and an element of a vector called {listed(both)}: leave one of them out."
+            f"{capitalized(WHERE)} has a column and an element of a vector called {join_names(both)}: "
+            "leave one of them out."
         )
     scalars = [name for name in names if name not in elements]
     numeric = {f.name for f in table.schema if isinstance(f.dataType, (NumericType, BooleanType))}
