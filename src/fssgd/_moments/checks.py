@@ -88,6 +88,7 @@ def check_weight(sample_weight: Any, X: Any, *, allow_all_zero: bool = False) ->
     )
     if isinstance(sample_weight, Number):  # scikit-learn fills an array with it and does not check it
         assert_all_finite(weight[:1], input_name="sample_weight")
+    # Each weight may be finite and their sum, which everything is divided by, infinite.
     with np.errstate(over="ignore"):
         total = float(weight.sum())
     if total == np.inf:
@@ -157,6 +158,7 @@ def check_resolved(
         unresolved &= ~constant
         if not unresolved.any():
             return
+    # Weights of 1e-200 make the squares of the most ordinary column underflow.
     if not 1e-100 < weight < 1e100:
         raise ValueError(
             f"The squared deviations, times the sample weights, {what} float64: {_advice_on_weights(weight)}"

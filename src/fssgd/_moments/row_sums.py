@@ -114,7 +114,8 @@ class _DenseSummation:
         targets, mean_y = _centre(y, normalized_weights, self._targets[:n_samples])
         mean_weights = normalized_weights
         if weight is not None:
-            # Each row is multiplied by sqrt(w), so that Z'Z has the weights w; its mean needs the other sqrt(w).
+            # Each row is multiplied by sqrt(w), so that Z'Z has the weights w; its mean needs the other sqrt(w). This
+            # overwrites the normalized weights, which were needed for the targets only.
             sqrt_weights = np.sqrt(weight)
             targets *= sqrt_weights[:, None]
             np.divide(sqrt_weights, total, out=mean_weights)

@@ -99,10 +99,7 @@ class CsvSource:
         import pyarrow.csv as csv
 
         with self._opened() as source:
-            head, block = (
-                _read(source, 2 * BLOCK_BYTES).lstrip(b"\r\n"),
-                BLOCK_BYTES,
-            )
+            head, block = _read(source, 2 * BLOCK_BYTES).lstrip(b"\r\n"), BLOCK_BYTES
             if not head.strip():
                 raise ValueError(
                     f"{self.path} could not be read: it is empty, and a header with column names was expected."
@@ -120,6 +117,7 @@ class CsvSource:
                         raise self._translated(error) from error
                 block *= 4
                 head += _read(source, 2 * block - len(head))
+            # What has been read of a stream cannot be read again.
             if self.stream is not None:
                 self._head, self._source = head, source
         self._block = block

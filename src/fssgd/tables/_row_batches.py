@@ -92,7 +92,7 @@ def load_rows(table: Any, spec: TableSpec) -> LoadedRows:
             blocks.append(arrays)
     moments = rows.moments()
     columns = [np.concatenate(parts, dtype=np.float64) for parts in zip(*blocks, strict=True)]
-    if rows.state.dropped:
+    if rows.state.dropped:  # the moments are of the other rows only
         kept = ~np.any([np.isnan(column) for column in columns], axis=0)
         columns = [column[kept] for column in columns]
     p, t = moments.n_features, moments.n_outputs

@@ -60,6 +60,7 @@ def read_ibis(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
     rows = table.select(**{f"c{j}": _as_float64(table[name]) for j, name in enumerate(spec.columns)})
     ranges, state = _column_ranges(rows), PassState.start(len(spec.columns))
     state.rows = ranges.rows
+    # Most tables have neither missing nor infinite values, and need none of these queries.
     if (ranges.finite < ranges.rows).any():
         infinite = _count_infinite(engine, rows)
         missing = ranges.rows - ranges.finite - infinite
@@ -143,7 +144,7 @@ class _Summation:
         scatter -= np.outer(residual_sum, residual_sum) / total
         self._check_ranges(mean + residual_sum / total, scatter.diagonal() / total)
         exponents, weight_exponent = self._exponents[:d], 0 if self._weight is None else self._exponents[-1]
-        # Of a constant column the range gives the exact mean, and rounding is no reason for a variance.
+        # For a constant column the range gives the exact mean, and rounding must not give it a variance.
         constant = ranges.low[:d] == ranges.high[:d]
         with np.errstate(over="ignore", under="ignore"):
             scatter = np.ldexp(scatter, exponents[:, None] + exponents + weight_exponent)
@@ -179,17 +180,15 @@ class _Summation:
         if self._engine.name == "postgres":
             table = table.limit(MORE_THAN_ALL_ROWS)
         sqrt_weight = None if self._weight is None else table["sqrt_weight"]
-        residuals = {
-            f"residual_{name}": (table[name] if sqrt_weight is None else table[name] * sqrt_weight).sum()
-            for name in rows
-        }
+        weighted = {name: table[name] if sqrt_weight is None else table[name] * sqrt_weight for name in rows}
+        residuals = {f"residual_{name}": value.sum() for name, value in weighted.items()}
         pairs = [(a, b) for a in rows for b in columns if left != right or rows.index(a) <= columns.index(b)]
         products = {f"{a}_{b}": (table[a] * table[b]).sum() for a, b in pairs}
         weights = {} if sqrt_weight is None else {"weight": (sqrt_weight * sqrt_weight).sum()}
         found = _fetched(table, rows=table.count(), **weights, **residuals, **products)
         self._check(found["rows"] == self._ranges.rows)
         residual_sum = np.array([found[f"residual_{name}"] for name in rows])
-        # The same number of rows may be other rows: then the weights or the means have changed by more than rounding.
+        # As many rows may still be other rows, whose weights or means differ by more than rounding.
         rounding = 8 * (self._ranges.rows + 8) * EPS * total
         self._check(abs(found.get("weight", total) - total) <= rounding and bool((abs(residual_sum) <= rounding).all()))
         value = found | {f"{b}_{a}": found[f"{a}_{b}"] for a, b in pairs}
@@ -236,7 +235,7 @@ def _engine(table: Any, where: str) -> Any:
 
 
 def _as_float64(column: Any) -> Any:
-    # PostgreSQL can cast a boolean to a 4-byte integer only
+    # PostgreSQL can cast a boolean to a 4-byte integer only.
     return (column.cast("int32") if column.type().is_boolean() else column).cast("float64")
 
 

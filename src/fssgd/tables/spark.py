@@ -185,7 +185,7 @@ def _select(table: Any, spec: TableSpec) -> tuple[Any, list[int | None]]:
         if _is_vector(field):
             array = _array(column)
             length = field.metadata.get("ml_attr", {}).get("num_attrs")
-            if length is None:
+            if length is None:  # unknown without an ML pipeline stage that has made the column
                 first = table.select(F.size(array)).where(column.isNotNull()).head(1)
                 length = first[0][0] if first else 1
             if length == 0:
