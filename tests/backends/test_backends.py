@@ -45,7 +45,7 @@ class Momentumless(Backend):
 @pytest.fixture
 def registry(monkeypatch):
     """Names registered in a test are gone after it."""
-    monkeypatch.setattr(fssgd.backends._registry, "_registry", dict(fssgd.backends._registry._registry))
+    monkeypatch.setattr(fssgd.backends._registry, "_registry", fssgd.backends._registry._registry.copy())
 
 
 @pytest.fixture

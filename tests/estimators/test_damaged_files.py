@@ -222,7 +222,7 @@ def test_a_name_that_is_there_twice(tmp_path, key):
     saved = Saved("model.json", tmp_path)
     text = saved.whole.decode().rstrip().removesuffix("}")
     saved.path.write_text(f'{text}, "{key}": {json.dumps(json.loads(saved.whole)[key])}}}')
-    with pytest.raises(ValueError, match=rf"model\.json is not a saved model: .* \('{key}' is there twice\)"):
+    with pytest.raises(ValueError, match=rf"model\.json is not a saved model: .* \('{key}' occurs twice\)"):
         saved.load()
 
 

@@ -70,8 +70,8 @@ DAMAGE = [
     ("format", "other", r"expected format 'fssgd\.Moments', found 'other'"),
     ("version", 2, r"saved by a newer release of fssgd, in version 2 of the format, and this one reads version 1: up"),
     *(("version", value, r"is damaged: its version is ") for value in (0, True, 1.5, "1", np.array([1, 1]))),
-    ("mean", np.full(5, np.nan), r"mean holds values that are not finite numbers or truths"),
-    ("mean", np.full(5, np.inf), r"mean holds values that are not finite numbers or truths"),
+    ("mean", np.full(5, np.nan), r"mean holds values that are not finite numbers or booleans"),
+    ("mean", np.full(5, np.inf), r"mean holds values that are not finite numbers or booleans"),
     ("mean", np.zeros(5, dtype=np.float32), r"mean is not an array of float64"),
     ("mean", np.zeros((5, 1)), r"the arrays do not describe the same columns"),
     ("mean", 0.0, r"mean is not an array of float64"),
@@ -91,7 +91,7 @@ DAMAGE = [
     (
         "constant",
         np.arange(5, dtype=np.uint8).view(bool),
-        r"constant holds values that are not finite numbers or truths",
+        r"constant holds values that are not finite numbers or booleans",
     ),
     ("constant", np.zeros(4, dtype=bool), r"the arrays do not describe the same columns"),
     ("n_samples", 0, r"a count is out of range"),
@@ -101,7 +101,7 @@ DAMAGE = [
     ("weight", np.inf, r"a count is out of range"),
     ("weight", np.nan, r"a count is out of range"),
     ("weight", 60, r"weight is not one float"),
-    ("chosen", True, r"it has no root, though one was asked for"),
+    ("chosen", True, r"it has no factor, though accurate moments were requested"),
     ("chosen", 1, r"chosen is not one bool"),
     ("feature_names", np.arange(3), r"feature_names do not fit the columns"),
     ("feature_names", "abc", r"feature_names do not fit the columns"),
@@ -170,7 +170,7 @@ def test_what_cannot_be_subtracted():
         part - total
     with pytest.raises(ValueError, match=r"Subtracting 60 rows .* from 60 rows"):
         total - total
-    with pytest.raises(ValueError, match=r"Accurate moments cannot be subtracted from: take the"):
+    with pytest.raises(ValueError, match=r"Accurate moments cannot be subtracted from: compute the"):
         Moments.from_arrays(X, Y, accurate=True) - part
     with pytest.raises(ValueError, match=r"cannot be subtracted from moments of 3 features and 2 outputs: both"):
         total - Moments.from_arrays(X[:, :2], Y)

@@ -111,7 +111,7 @@ def test_moments_of_other_columns_do_not_add_up():
 def test_names_must_agree_where_there_are_any():
     order = [np.array(list(names), object) for names in ("abc", "acb")]
     named = [Moments.of_rows(X, Y[:, None], None, feature_names=names) for names in order]
-    both = r"(?=.*\['a', 'b', 'c'\])(?=.*\['a', 'c', 'b'\]).* cannot be added to .*: give the columns in the same order"
+    both = r"(?=.*\['a', 'b', 'c'\])(?=.*\['a', 'c', 'b'\]).* cannot be added to .*: use the same column names"
     with pytest.raises(ValueError, match=both):
         named[0] + named[1]
     plain = Moments.from_arrays(X, Y)

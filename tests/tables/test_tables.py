@@ -374,6 +374,10 @@ def read_dict(table, spec, progress):
     return rows.moments()
 
 
+def return_the_table(table, spec, progress):
+    return table
+
+
 class Table(dict):
     pass
 
@@ -384,7 +388,8 @@ Table.__module__ = "somebody.elses.tables"
 class TestRegistry:
     @pytest.fixture(autouse=True)
     def _restored(self, monkeypatch):
-        monkeypatch.setattr(table_registry, "_registry", dict(table_registry._registry))
+        for name in ("_readers", "_predictors"):
+            monkeypatch.setattr(table_registry, name, getattr(table_registry, name).copy())
 
     def test_a_kind_of_ones_own(self):
         table = Table(DATA)
@@ -403,6 +408,11 @@ class TestRegistry:
             Moments.from_table(Table(DATA), target="y")
         register_table("somebody.elses", "builtins:str", overwrite=True)
         with pytest.raises(TypeError, match=r"decoding|str"):
+            Moments.from_table(Table(DATA), target="y")
+
+    def test_a_reader_that_returns_something_else(self):
+        register_table("somebody", f"{__name__}:return_the_table")
+        with pytest.raises(TypeError, match=r"elses\.tables returned a Table instead of Moments"):
             Moments.from_table(Table(DATA), target="y")
 
     def test_refusals(self):

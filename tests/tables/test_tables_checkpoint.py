@@ -164,18 +164,18 @@ def test_a_checkpoint_is_written_as_often_as_asked(folder, checkpoint, monkeypat
 )
 def test_other_settings(folder, checkpoint, changed, message, monkeypatch):
     interrupt(monkeypatch, folder, checkpoint, 2)
-    with pytest.raises(ValueError, match=rf"state\.npz belongs to another pass: {message}\. Delete it to start afresh"):
+    with pytest.raises(ValueError, match=rf"state\.npz belongs to another pass: {message}\. Delete it to start again"):
         Moments.from_table(folder, **SETTINGS | changed, checkpoint=checkpoint)
 
 
 def test_other_files(folder, checkpoint, monkeypatch):
     interrupt(monkeypatch, folder, checkpoint, 2)
     first, *_, last = sorted(folder.iterdir())
-    with pytest.raises(ValueError, match=r"another pass: the files were 3 and are now 2, one is gone or"):
+    with pytest.raises(ValueError, match=r"another pass: there were 3 files and now there are 2, one is gone or"):
         Moments.from_table([first, folder / f"p1{first.suffix}"], **SETTINGS, checkpoint=checkpoint)
     copy = folder / f"p3{first.suffix}"
     copy.write_bytes(last.read_bytes())
-    with pytest.raises(ValueError, match=r"another pass: the files were 3 and are now 4, p3\.\w+ is new"):
+    with pytest.raises(ValueError, match=r"another pass: there were 3 files and now there are 4, p3\.\w+ is new"):
         Moments.from_table(folder, **SETTINGS, checkpoint=checkpoint)
     copy.unlink()
     os.utime(last, ns=(1, 1))
@@ -208,29 +208,32 @@ def rewritten(path, **changes):
             r"is not a checkpoint: expected format 'fssgd\.checkpoint', found 'other'",
         ),
         (lambda path: rewritten(path, version=9), r"state\.npz was saved by a newer release of fssgd, in version 9"),
-        (lambda path: rewritten(path, fingerprint="{"), r"is damaged: Expecting .*\. Delete it to start afresh"),
+        (lambda path: rewritten(path, fingerprint="{"), r"is damaged: Expecting .*\. Delete it to start again"),
         *(
             (lambda path, text=text: rewritten(path, fingerprint=text), r"is damaged: it does not say which files")
             for text in ("[]", "{}", '{"files": 3}', '{"files": [3]}', '{"files": [["a", 1]]}', np.array([1, 2]))
         ),
-        (lambda path: rewritten(path, fingerprint='{"files": [], "files": []}'), r"is damaged: 'files' is there twice"),
+        (lambda path: rewritten(path, fingerprint='{"files": [], "files": []}'), r"is damaged: 'files' occurs twice"),
         (lambda path: rewritten(path, **{"state.rows": None}), r"is damaged"),
         (lambda path: rewritten(path, **{"state.row": -1}), r"is damaged: a count is out of range"),
         (lambda path: rewritten(path, **{"state.file": 3}), r"is damaged: a count is out of range"),
         (lambda path: rewritten(path, **{"state.row": 1 << 40}), r"is damaged: a count is out of range"),
-        (lambda path: rewritten(path, **{"state.rows": 1.5}), r"is damaged: a count is missing, or is none"),
+        (lambda path: rewritten(path, **{"state.rows": 1.5}), r"is damaged: a count is missing or is not an integer"),
         (
             lambda path: rewritten(path, **{"moments.n_samples": 999}),
             r"is damaged: its moments are not those of the rows",
         ),
-        (lambda path: rewritten(path, complete=np.array([True, False])), r"is damaged: a count is missing, or is none"),
+        (
+            lambda path: rewritten(path, complete=np.array([True, False])),
+            r"is damaged: a count is missing or is not an integer",
+        ),
         (lambda path: rewritten(path, missing=np.zeros(4)), r"is damaged: missing is not an array of counts"),
         (lambda path: rewritten(path, missing=np.zeros(1, dtype=int)), r"is damaged: it has other columns"),
         (lambda path: rewritten(path, **{"moments.n_outputs": 2}), r"is damaged: it has other columns"),
         (lambda path: rewritten(path, **{"moments.version": 2}), r"state\.npz was saved by a newer release of fssgd"),
         (
             lambda path: rewritten(path, **{"moments.mean": np.full(3, np.nan)}),
-            r"is damaged: mean holds values .*\. Delete it to start afresh",
+            r"is damaged: mean holds values .*\. Delete it to start again",
         ),
         (lambda path: Moments.from_arrays([[1.0], [2.0]], [1, 2]).save(path), r"found 'fssgd\.Moments'"),
     ],

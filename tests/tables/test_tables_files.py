@@ -177,7 +177,7 @@ class TestIndices:
     def test_the_nameless_index_of_csv(self, tmp_path):
         self.FRAME.to_csv(tmp_path / "t.csv")
         for table in (tmp_path / "t.csv", pd.read_csv(tmp_path / "t.csv")):
-            with pytest.warns(UserWarning, match=r"The nameless column '(Unnamed: 0)?' of .* was left out"):
+            with pytest.warns(UserWarning, match=r"The unnamed column '(Unnamed: 0)?' of .* was left out"):
                 assert list(Moments.from_table(table, target="y").feature_names) == ["a"]
 
     def test_metadata_that_make_no_sense(self):

@@ -106,7 +106,7 @@ def test_hostile_scales_and_constants(connection, weight):
 
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_more_columns_than_one_query_takes(connection, weight, monkeypatch):
-    monkeypatch.setattr("fssgd.tables.ibis.SURVEYED", 37)
+    monkeypatch.setattr("fssgd.tables.ibis.COLUMNS_PER_QUERY", 37)
     values = rng.normal(size=(N, 65)) + np.arange(65)
     names = [f"x{j}" for j in range(65)]
     table = table_of(connection, dict(zip(names, values.T, strict=True)) | {"y": DATA["y"], "w": DATA["w"]})
@@ -231,7 +231,10 @@ def test_columns_that_cannot_be_had(connection):
     for arguments, message in [
         ({"target": "price"}, r"The ibis table 'fssgd_test' has no column 'price': its columns are 'id', 'a'"),
         ({"target": "y", "features": ["a", "town"]}, r"Column 'town' of .* is not numeric, it is of type string"),
-        ({"target": "y", "features": ["a"], "accurate": True}, r"the engine of the ibis table 'fssgd_test' hands out "),
+        (
+            {"target": "y", "features": ["a"], "accurate": True},
+            r"the engine of the ibis table 'fssgd_test' returns only ",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             Moments.from_table(table, **arguments)
@@ -347,7 +350,8 @@ def test_what_cannot_be_predicted():
 
 
 def test_another_package_can_predict(monkeypatch):
-    monkeypatch.setattr(table_registry, "_registry", dict(table_registry._registry))
+    for name in ("_readers", "_predictors"):
+        monkeypatch.setattr(table_registry, name, getattr(table_registry, name).copy())
     with pytest.raises(ValueError, match=r"predict must look like 'module:function', got 'operator'"):
         register_table("decimal", "operator:pos", predict="operator")
     register_table("decimal", "operator:pos", predict=f"{__name__}:recorded")
@@ -355,6 +359,9 @@ def test_another_package_can_predict(monkeypatch):
     table, features, coef, intercept, predictions = model.predict_table(Decimal(1))
     assert (table, features, predictions) == (1, NAMES, ["prediction_0", "prediction_1"])
     assert (coef.shape, intercept.shape) == ((2, 3), (2,))
+    register_table("decimal", "operator:pos", overwrite=True)
+    with pytest.raises(TypeError, match=r"an engine works on \(pyspark, ibis\), got a decimal\.Decimal"):
+        model.predict_table(Decimal(1))
 
 
 def recorded(*args):

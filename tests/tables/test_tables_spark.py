@@ -89,7 +89,7 @@ def test_equals_the_moments_of_the_arrays(frame, weight, accurate):
 
 @pytest.mark.parametrize(("parts", "at_once"), [(1, 64), (9, 2)])
 def test_the_partitions_make_no_difference(frame, monkeypatch, parts, at_once):
-    monkeypatch.setattr(spark_tables, "MOST_MERGED", at_once)
+    monkeypatch.setattr(spark_tables, "MAX_MERGED", at_once)
     table = frame(DATA, parts)
     assert table.rdd.getNumPartitions() == parts
     m, again = (Moments.from_table(table, target="y", features=NAMES[:3], weight="w") for _ in range(2))
@@ -198,7 +198,7 @@ def test_vectors_that_will_not_do(session, rows, message):
 
 def test_vectors_with_a_name_that_is_taken(session):
     table = vectors(session, [([1.0], 1.0, 2.0)], "v vector, v_0 double, y double")
-    with pytest.raises(ValueError, match=r"would be called 'v_0', as another column is: rename one\."):
+    with pytest.raises(ValueError, match=r"would have the name 'v_0' of another column: rename one of them"):
         Moments.from_table(table, target="y", features=["v", "v_0"])
     with pytest.raises(ValueError, match=r"Column 'v' of the Spark DataFrame is not numeric, it is of type vector"):
         Moments.from_table(table, target="v", features=["v_0"])
@@ -302,5 +302,5 @@ def test_prediction_refuses_what_it_could_mistake(session):
     text = session.createDataFrame([("3.0", 1.0)], ["a", "b"])
     with pytest.raises(ValueError, match=r"Column 'a' of the Spark DataFrame is not numeric"):
         predict_spark(text, ["a", "b"], *model)
-    with pytest.raises(ValueError, match="progress=True is for passes that run here: watch Spark"):
+    with pytest.raises(ValueError, match="progress=True is for passes in this process: watch Spark"):
         Moments.from_table(table, target="y", progress=True)

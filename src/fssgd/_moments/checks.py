@@ -1,4 +1,4 @@
-"""What is asked of rows before and after they are summed up, and in which words it is refused."""
+"""Validation of X, y, the sample weights and their sums, with the error messages."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from fssgd._support.words import column_names, printable
 
 Array = npt.NDArray[np.float64]
 
-TINY = float(np.finfo(np.float64).tiny)
+SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 
 class NoWeightError(ValueError):
-    """No row of the data has a positive weight, though its values are all in order."""
+    """All sample weights are zero, and the data is valid otherwise."""
 
 
-SHAPES = {
+EXPECTED_SHAPES = {
     "X": "(n_samples, n_features)",
     "y": "(n_samples,) or (n_samples, n_outputs)",
     "sample_weight": "(n_samples,)",
@@ -34,65 +34,72 @@ SHAPES = {
 
 
 def check_arrays(X: Any, y: Any = None, sample_weight: Any = None) -> None:
-    """Raise a TypeError for what is no array, though often meant as data: files, names of columns, a sparse y.
+    """Raise a TypeError for a path, the name of a column, a mapping or a sparse y, with what to pass instead.
 
-    NumPy would take them for arrays of one object, and say so in words that name neither what was given nor the cure.
+    NumPy would make an array of one object of them, and its message would name neither the argument nor the remedy.
     """
     for name, value in (("X", X), ("y", y), ("sample_weight", sample_weight)):
-        if value is None or isinstance(value, np.ndarray) or (what := _no_array(value, names=name == "X")) is None:
+        if (
+            value is None
+            or isinstance(value, np.ndarray)
+            or (what := _describe_non_array(value, look_into_lists=name == "X")) is None
+        ):
             continue
         advice = (
-            "such as pandas.read_csv gives. To fit files as a stream, pass Moments.from_table(path, target=...) to "
-            "fit_moments."
+            "such as pandas.read_csv returns. To fit files without loading them, pass "
+            "Moments.from_table(path, target=...) to fit_moments."
             if name == "X"
-            else "one for each row of X. Where it is a column of a table, pass the column and not its name."
+            else "one for each row of X. If it is a column of a table, pass the column and not its name."
         )
-        raise TypeError(f"{name} is {what}: expected numbers of shape {SHAPES[name]}, {advice}")
+        raise TypeError(f"{name} is {what}: expected numbers of shape {EXPECTED_SHAPES[name]}, {advice}")
     refuse_sparse(y)
 
 
-def _no_array(value: Any, names: bool) -> str | None:
-    """Say what a value is that is no array of any kind, None if it may be one; ``names`` looks into lists as well."""
+def _describe_non_array(value: Any, look_into_lists: bool) -> str | None:
+    """Return what a value is if it cannot be an array, for the error message, and None if it can."""
     if isinstance(value, str | bytes | os.PathLike):
         return f"the text or path {value if isinstance(value, str | bytes) else os.fspath(value)!r}"
-    if names and isinstance(value, list | tuple) and value:
-        paths = all(isinstance(item, str | bytes | os.PathLike) for item in value)
-        return f"a {type(value).__name__} of texts or paths ({str(value[0])!r} first)" if paths else None
+    # In X a list of texts is a list of files or column names; in y it may be labels, which have their own message.
+    if look_into_lists and isinstance(value, list | tuple) and value:
+        are_paths = all(isinstance(item, str | bytes | os.PathLike) for item in value)
+        return f"a {type(value).__name__} of texts or paths (the first is {str(value[0])!r})" if are_paths else None
     has_rows = any(hasattr(value, name) for name in ("__array__", "__len__", "shape"))
+    # A dict of columns has a length but no rows; a dok_array is a dict as well, and may be X.
     if isinstance(value, Number) or (has_rows and not isinstance(value, Mapping)) or sp.issparse(value):
-        return None  # a sparse matrix of keys is a mapping as well
+        return None
     return f"a {type(value).__module__}.{type(value).__qualname__}"
 
 
 @contextmanager
 def within_float64(what: str) -> Iterator[None]:
-    """Raise a ValueError where Python's integers, which have no largest, do not fit into an array."""
+    """Turn the OverflowError of a Python integer above the range of float64 into a ValueError."""
     try:
         yield
     except OverflowError as error:
         raise ValueError(
-            f"A number in {what} is above {np.finfo(np.float64).max:.1e}, the largest of float64: change the unit."
+            f"A number in {what} is above {np.finfo(np.float64).max:.1e}, the largest float64: change the unit."
         ) from error
 
 
 def check_weight(sample_weight: Any, X: Any, *, allow_all_zero: bool = False) -> Array:
-    """Return the weights of the rows of X as float64, or raise a ValueError that says why they are none."""
+    """Return the weights of the rows of X as float64, or raise a ValueError if they are not valid weights."""
     weight: Array = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=allow_all_zero
     )
-    if isinstance(sample_weight, Number):  # of which scikit-learn does not ask that it be finite
+    if isinstance(sample_weight, Number):  # scikit-learn fills an array with it and does not check it
         assert_all_finite(weight[:1], input_name="sample_weight")
+    # Each weight may be finite and their sum, which everything is divided by, infinite.
     with np.errstate(over="ignore"):
         total = float(weight.sum())
     if total == np.inf:
-        raise ValueError(f"The sample weights overflow float64: {_sum_of_weights(total)}")
+        raise ValueError(f"The sample weights overflow float64: {_advice_on_weights(total)}")
     return weight
 
 
-def _sum_of_weights(total: float) -> str:
+def _advice_on_weights(total: float) -> str:
     return (
-        f"the weights sum to {total:.0e}, and only their ratios matter, so divide them all by one number that "
-        "brings them near 1."
+        f"the weights sum to {total:.0e}, and only their ratios matter, so divide them all by one number such that "
+        "they are near 1."
     )
 
 
@@ -100,8 +107,9 @@ def refuse_sparse(y: Any) -> None:
     """Raise a TypeError if y is a sparse matrix, or a DataFrame of sparse columns."""
     if sp.issparse(y):
         raise TypeError(
-            f"y is sparse (a {type(y).__name__}): expected an array of shape {SHAPES['y']}, pass y.toarray()."
+            f"y is sparse (a {type(y).__name__}): expected an array of shape {EXPECTED_SHAPES['y']}, pass y.toarray()."
         )
+    # Left to NumPy, such a DataFrame would become a dense array, however large that is.
     if getattr(y, "ndim", 0) == 2 and hasattr(y, "dtypes"):
         sparse = [str(dtype) for dtype in y.dtypes if str(dtype).startswith("Sparse")]
         if sparse:
@@ -109,9 +117,12 @@ def refuse_sparse(y: Any) -> None:
 
 
 def dtypes_read(X: Any) -> list[Any]:
-    """Return the dtypes that blocks are read in as they are; converting an array whole would be a copy of it."""
-    plain = isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and X.dtype.itemsize <= 8 and X.dtype.isnative
-    return [np.float64, np.float32, *([X.dtype] if plain else [])]
+    """Return the dtypes of X that validation keeps, because the sums convert one block at a time, and not a copy of X.
+
+    Longer floats, foreign byte orders and objects are converted to float64 as a whole.
+    """
+    is_plain = isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and X.dtype.itemsize <= 8 and X.dtype.isnative
+    return [np.float64, np.float32, *([X.dtype] if is_plain else [])]
 
 
 def as_floats(y: npt.NDArray[Any]) -> npt.NDArray[np.floating[Any]]:
@@ -129,22 +140,29 @@ def check_resolved(
     Parameters
     ----------
     mean, squares, constant : ndarray of shape (n_columns,)
-        Of the columns of X and then of y: squares are sums or means of squared deviations.
-    X, y : the data, looked at again for the message only
+        Statistics of the columns of X and then of y; squares are sums or means of squared deviations.
+    X, y : array of shape (n_samples, n_features), (n_samples, n_outputs)
+        The data, which is read again for the message only.
     names : array-like of shape (n_features,) or None
+        Names of the columns of X.
     weight : float, default=1.0
-        Sum of the weights, which may be what is to blame.
+        Sum of the weights, which may be the cause.
     """
+    # NaN and infinity in the data reach the sums: one look at these replaces a pass over the data for valid input.
     if not math.isfinite(squares.sum() + mean.sum()):
         assert_values_finite(X, y)
         unresolved, what = ~np.isfinite(squares), "overflow"
     else:
-        unresolved, what = squares < TINY, "underflow"
+        # A spread of 1e-160 has a square of 0, and the column would be taken for a constant one.
+        unresolved, what = squares < SMALLEST_NORMAL, "underflow"
         unresolved &= ~constant
         if not unresolved.any():
             return
+    # Weights of 1e-200 make the squares of the most ordinary column underflow.
     if not 1e-100 < weight < 1e100:
-        raise ValueError(f"The squared deviations, times the sample weights, {what} float64: {_sum_of_weights(weight)}")
+        raise ValueError(
+            f"The squared deviations, times the sample weights, {what} float64: {_advice_on_weights(weight)}"
+        )
     labels = column_names(names, X.shape[1])
     labels += [f"y{j}" for j in range(y.shape[1])]
     columns = ", ".join(printable(str(labels[j])) for j in np.flatnonzero(unresolved)[:5])
@@ -155,7 +173,10 @@ def check_resolved(
 
 
 def canonical(X: Any) -> Any:
-    """Return X with entries that are stored twice added up, X itself if there are none."""
+    """Return X with duplicate entries summed, or X itself if there are none.
+
+    The sums square entries one by one, which is wrong for an entry that is stored as two terms.
+    """
     if not sp.issparse(X) or X.has_canonical_format:
         return X
     X = X.copy()

@@ -1,9 +1,8 @@
-"""Moments: everything least squares needs to know of its data, in a form that adds up.
+"""The public class :class:`Moments`: the sufficient statistics of a least-squares problem.
 
 The columns of ``X`` and ``y`` are kept side by side: a count, a weight, the means, and the
 centred second moments, either as the *scatter* matrix ``sum_i s_i d_i d_i'`` (d_i = row i minus
-the mean) or, where more digits are wanted, as a *root* ``R`` with ``R' R`` equal to it.
-Two sets of rows merge by the pairwise formula of Chan, Golub and LeVeque.
+the mean) or, if more digits are wanted, as a *factor* ``R`` with ``R' R`` equal to it.
 """
 
 from __future__ import annotations
@@ -83,21 +82,22 @@ class Moments:
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, sample_weight: Any = None, *, accurate: bool = False) -> Moments:
-        """Read the moments off arrays in one pass.
+        """Compute the moments of arrays in one pass over the rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, Dask collection} of shape (n_samples, n_features)
-            Features, in any numeric dtype, order or stride. An array of up to 64 bits a value is read in blocks,
-            never copied whole; the partitions of a Dask array or DataFrame are summed up where they are.
+            Features, in any numeric dtype, memory order or stride. An array of up to 64 bits a value is converted
+            block by block and never copied as a whole; the partitions of a Dask array or DataFrame are summed by the
+            workers that hold them.
         y : array-like or Dask collection of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like or Dask collection of shape (n_samples,), default=None
-            Non-negative weights; rows of weight 0 are as good as absent.
+            Non-negative weights; rows of weight 0 are ignored.
         accurate : bool, default=False
-            Carry the R factor of a blocked QR of the centred rows instead of their scatter
+            Compute the R factor of a blocked QR decomposition of the centred rows instead of their scatter
             matrix: about 14 times the work, and an error that grows with the condition number
-            rather than with its square. Data with more columns than rows is always so.
+            rather than with its square. For data with more columns than rows the factor is always computed.
 
         Returns
         -------
@@ -108,12 +108,14 @@ class Moments:
         ValueError
             If the shapes disagree, a value is not finite, or no weight is positive.
         """
+        # Before validation, which would fail on a path or a sparse y with a message about something else.
         check_arrays(X, y, sample_weight)
         if is_dask(X):
             read = load("fssgd._rows.dask_source:moments_of_dask", "fssgd[dask]", "reader of Dask collections")
             moments: Moments = read(X, y, sample_weight, accurate=accurate)
             return moments
         names = _get_feature_names(X)
+        # Finiteness is not validated here: it would cost a pass of its own, and the sums show it (check_resolved).
         with within_float64("X, y or sample_weight"):
             X, y = check_X_y(
                 X,
@@ -132,7 +134,7 @@ class Moments:
     def of_rows(
         cls, X: Any, y: Any, weight: Array | None, *, accurate: bool = False, feature_names: Any = None
     ) -> Moments:
-        """As :meth:`from_arrays`, for input that is validated but for its finiteness.
+        """Compute the moments of arrays whose shapes and dtypes are validated already; finiteness is checked here.
 
         Parameters
         ----------
@@ -165,38 +167,37 @@ class Moments:
         checkpoint_every: float = 30.0,
         progress: bool | None = None,
     ) -> Moments:
-        """Read the moments off a table, in constant memory.
+        """Compute the moments of a table in one pass over its rows, in constant memory.
 
         Parameters
         ----------
         table : path, list of paths, or table
-            Parquet or CSV files (with commas, in UTF-8, plain or compressed): one, a glob, a folder (with hive
-            partitions), or a list of these, in which no file may be twice, be it by a link; a pyarrow Table,
-            RecordBatch, RecordBatchReader or Dataset; a pandas or polars DataFrame; a polars LazyFrame;
-            a Dask or Spark DataFrame, whose partitions are summed up where they lie; an ibis table, view, join or
-            other expression, whose engine (DuckDB, PostgreSQL, ...) adds up the rows and hands out nothing but
-            sums, in several queries between which the table must not change.
-            :func:`fssgd.tables.register_table` adds kinds.
+            Parquet or CSV files (comma-separated, in UTF-8, plain or compressed): one, a glob, a folder (with hive
+            partitions), or a list of these, in which no file may occur twice, not even through a link; a pyarrow
+            Table, RecordBatch, RecordBatchReader or Dataset; a pandas or polars DataFrame; a polars LazyFrame;
+            a Dask or Spark DataFrame, whose partitions are summed by the workers that hold them; an ibis table, view,
+            join or other expression, whose engine (DuckDB, PostgreSQL, ...) computes the sums in several queries,
+            between which the table must not change. :func:`fssgd.tables.register_table` adds kinds of table.
         target : str or list of str
             Column of the output, or columns of several.
         features : list of str, default=None
             Columns of the features, in this order. None is every other column of numbers or booleans, in the
-            order of the table, with a warning that names what was left out. All files have a say in that, whatever
-            their order; where text in a CSV begins after its first 1 MB, the files are read anew without that column
-            (beside a ``checkpoint`` it is an error). The index that pandas or Dask wrote into Parquet, or without a
-            name into CSV, is no feature unless it is named. A column of vectors of Spark gives a feature for each
-            element, ``name_0`` and so on; None takes such columns where no other is numeric.
+            order of the table, with a warning that names the columns left out. A column must be numeric in all
+            files; if text in a CSV file begins after its first 1 MB, the files are read again without that column
+            (with a ``checkpoint`` it is an error). The index that pandas or Dask wrote into Parquet, or without a
+            name into CSV, is a feature only if it is named here. A Spark column of vectors gives one feature for each
+            element, ``name_0`` and so on; None includes such columns if no other column is numeric.
         weight : str, default=None
             Column of non-negative weights.
         accurate : bool, default=False
-            As in :meth:`from_arrays`; SQL engines cannot.
+            As in :meth:`from_arrays`; not available for ibis tables.
         on_missing : {"raise", "drop"}, default="raise"
-            Rows with a null or NaN in one of these columns are an error, or left out with a warning that
-            counts them.
+            Whether rows with a null or NaN in one of these columns raise an error, or are left out with a warning
+            that counts them.
         checkpoint : str or path-like, default=None
-            An ``.npz`` file to keep the state of a pass over files in. A pass that was killed goes on from
-            there, to bitwise the same moments; one that is complete returns them at once. Delete it to
-            start afresh.
+            An ``.npz`` file for the state of a pass over files. A pass that was killed is resumed from
+            it, with bitwise the same moments; a complete one returns them at once. Delete the file to
+            start again.
         checkpoint_every : float, default=30.0
             Seconds between two checkpoints.
         progress : bool, default=None
@@ -211,14 +212,14 @@ class Moments:
         ------
         ValueError
             If a column is missing or not numeric, a value is missing or infinite, a weight is negative, there are
-            no rows, a file is there twice, is damaged or belongs to a lake (Delta, Iceberg), the table changed
+            no rows, a file is listed twice, is damaged or belongs to a Delta or Iceberg table, the table changed
             while it was read, or the checkpoint is damaged or belongs to other data or settings.
         FileNotFoundError
             If a path does not exist.
         TypeError
             If no reader knows this kind of table.
         ImportError
-            If what reads it is not installed; the message is the pip command to run.
+            If the package that reads it is not installed; the message names the pip command.
 
         Examples
         --------
@@ -230,12 +231,12 @@ class Moments:
         (['rooms', 'garden'], array([2., 1.]))
         """
         spec = TableSpec.of(target, features, weight, accurate, on_missing)
-        found = read_table(table, spec, checkpoint=checkpoint, checkpoint_every=checkpoint_every, progress=progress)
-        if not isinstance(found, cls):  # a reader may come from anywhere
+        moments = read_table(table, spec, checkpoint=checkpoint, checkpoint_every=checkpoint_every, progress=progress)
+        if not isinstance(moments, cls):  # register_table takes the reader of any package
             raise TypeError(
-                f"The reader of {type(table).__module__} returned a {type(found).__qualname__} instead of Moments."
+                f"The reader of {type(table).__module__} returned a {type(moments).__qualname__} instead of Moments."
             )
-        return found
+        return moments
 
     @property
     def n_samples(self) -> int:
@@ -265,45 +266,45 @@ class Moments:
     @property
     def scatter_xx(self) -> Array:
         """Centred second moments of X, of shape (n_features, n_features)."""
-        return self.sums.second_moments(*self._of("xx"))
+        return self.sums.second_moments(*self._slices("xx"))
 
     @property
     def scatter_xy(self) -> Array:
         """Centred second moments of X and y, of shape (n_features, n_outputs)."""
-        return self.sums.second_moments(*self._of("xy"))
+        return self.sums.second_moments(*self._slices("xy"))
 
     @property
     def scatter_yy(self) -> Array:
         """Centred second moments of y, of shape (n_outputs, n_outputs)."""
-        return self.sums.second_moments(*self._of("yy"))
+        return self.sums.second_moments(*self._slices("yy"))
 
     @property
     def accurate(self) -> bool:
         """Whether a triangular factor is carried instead of the scatter matrix."""
-        return self.sums.is_root
+        return self.sums.is_factor
 
     @property
     def factor_x(self) -> Array:
-        """The columns of the root that belong to X, of shape (n_root_rows, n_features)."""
+        """Columns of the factor that belong to X, of shape (n_factor_rows, n_features)."""
         return self.sums.matrix[:, : self.n_features]
 
     @property
     def factor_y(self) -> Array:
-        """The columns of the root that belong to y, of shape (n_root_rows, n_outputs)."""
+        """Columns of the factor that belong to y, of shape (n_factor_rows, n_outputs)."""
         return self.sums.matrix[:, self.n_features :]
 
-    def _of(self, block: str) -> list[slice]:
+    def _slices(self, block: str) -> list[slice]:
         p = self.n_features
         return [slice(None, p) if side == "x" else slice(p, None) for side in block]
 
     @property
     def variance_x(self) -> Array:
-        """Population variance of each feature: exactly 0 for a constant column, and only there."""
+        """Population variance of each feature, exactly 0 for constant columns and for no others."""
         return self.sums.squares[: self.n_features] / self.weight_sum
 
     @property
     def variance_y(self) -> Array:
-        """Population variance of each output: exactly 0 for a constant one, and only there."""
+        """Population variance of each output, exactly 0 for constant outputs and for no others."""
         return self.sums.squares[self.n_features :] / self.weight_sum
 
     def __add__(self, other: object) -> Moments:
@@ -316,7 +317,7 @@ class Moments:
     def __sub__(self, other: object) -> Moments:
         """Return the moments of the rows that are in self but not in other.
 
-        A ValueError says so where the difference would not be accurate.
+        A difference that would not be accurate raises a ValueError.
         """
         if not isinstance(other, Moments):
             return NotImplemented
@@ -329,13 +330,13 @@ class Moments:
         Parameters
         ----------
         path : str or path-like
-            The file to write, under this very name; its folder must exist.
+            The file to write, with no suffix added; its folder must exist.
         """
         write_moments(path, self.sums, self.n_outputs, self.feature_names)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Moments:
-        """Read moments that :meth:`save` wrote. Runs no code from the file.
+        """Read moments that :meth:`save` wrote, without executing any code from the file.
 
         Parameters
         ----------
@@ -348,23 +349,24 @@ class Moments:
         Raises
         ------
         ValueError
-            If the file is something else, or damaged.
+            If the file does not hold moments, or is damaged.
         """
         return cls(*read_moments(path))
 
-    def _shared_names(self, other: Moments, done: str) -> npt.NDArray[np.object_] | None:
+    def _shared_names(self, other: Moments, operation: str) -> npt.NDArray[np.object_] | None:
         mine, theirs = (self.n_features, self.n_outputs), (other.n_features, other.n_outputs)
         if mine != theirs:
             raise ValueError(
-                f"Moments of {theirs[0]} features and {theirs[1]} outputs cannot be {done} moments of {mine[0]} "
+                f"Moments of {theirs[0]} features and {theirs[1]} outputs cannot be {operation} moments of {mine[0]} "
                 f"features and {mine[1]} outputs: both sides must describe the same columns."
             )
         names, others = self.feature_names, other.feature_names
         if names is not None and others is not None and list(names) != list(others):
             raise ValueError(
-                f"Moments of the columns {list(others)} cannot be {done} moments of {list(names)}: "
-                "give the columns in the same order with the same names."
+                f"Moments of the columns {list(others)} cannot be {operation} moments of {list(names)}: "
+                "use the same column names in the same order."
             )
+        # Moments of an array without names take those of the other side: that may be the rest of the same data.
         return names if names is not None else others
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What is asked of a table, and which of its columns that means."""
+"""The columns of a table that moments are computed of: target, features and weight, checked against the table."""
 
 from __future__ import annotations
 
@@ -8,16 +8,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from fssgd._support.words import capital, listed, warn_user
+from fssgd._support.words import capitalized, join_names, warn_user
 
-INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")  # of pandas and Dask, in Parquet
+INDEX_NAME = re.compile(r"__index_level_\d+__|__null_dask_index__")  # of an index that pandas or Dask wrote to Parquet
 
 
 class Column(NamedTuple):
-    """A column that a table has: its name, its type in the table's own words, and whether that is numeric.
+    """Name and type of one column of a table.
 
-    ``is_index`` says that it was written as the index of the rows, which is no feature unless it is named; ``empty``
-    that nothing is known of it but missing values, so that other files say what it is.
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    type : str
+        Its type, as the table's own library calls it.
+    numeric : bool
+        Whether it holds numbers or booleans.
+    is_index : bool, default=False
+        Whether it was written as the index of the rows, which is a feature only if it is named.
+    empty : bool, default=False
+        Whether it has no value, so that the type in the other files counts.
     """
 
     name: str
@@ -36,7 +46,7 @@ class TableSpec:
     target : tuple of str
         Names of the outputs.
     features : tuple of str or None
-        Names of the features in order; None before :meth:`choose` has looked at the table.
+        Names of the features in order; None until :meth:`choose` has filled in the default.
     weight : str or None
         Name of the column of sample weights.
     accurate : bool
@@ -72,16 +82,18 @@ class TableSpec:
         if on_missing not in ("raise", "drop"):
             raise ValueError(f"on_missing must be 'raise' or 'drop', got {on_missing!r}.")
         targets = _names("target", target)
-        chosen = None if features is None else _names("features", [features] if isinstance(features, str) else features)
+        feature_names = (
+            None if features is None else _names("features", [features] if isinstance(features, str) else features)
+        )
         if weight is not None and not isinstance(weight, str):
             raise ValueError(f"weight must be the name of a column, got {weight!r}.")
-        roles = [("target", name) for name in targets] + [("features", name) for name in chosen or ()]
+        roles = [("target", name) for name in targets] + [("features", name) for name in feature_names or ()]
         roles += [] if weight is None else [("weight", weight)]
         for name, count in Counter(name for _, name in roles).items():
             if count > 1:
                 where = " and ".join(dict.fromkeys(role for role, other in roles if other == name))
                 raise ValueError(f"Column {name!r} is named {count} times, in {where}: give each column one role.")
-        return cls(targets, chosen, weight, bool(accurate), on_missing)
+        return cls(targets, feature_names, weight, bool(accurate), on_missing)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -89,12 +101,12 @@ class TableSpec:
         return (*(self.features or ()), *self.target, *([] if self.weight is None else [self.weight]))
 
     def choose(self, columns: Iterable[Column], where: str) -> TableSpec:
-        """Return the spec with features filled in, once the table is known to have every column.
+        """Return the spec with the default features filled in, after a check that the table has every column.
 
         Parameters
         ----------
         columns : iterable of Column
-            What the table has, in its order.
+            Columns of the table, in its order.
         where : str
             What to call the table in messages.
 
@@ -105,44 +117,45 @@ class TableSpec:
         Raises
         ------
         ValueError
-            If a column is missing, there twice or not numeric, or if nothing is left to be a feature.
+            If a column is missing, occurs twice or is not numeric, or if there is no column left for a feature.
         """
         return self.choose_from([list(columns)], [where], where)
 
     def choose_from(self, tables: Sequence[Sequence[Column]], places: Sequence[str], where: str) -> TableSpec:
-        """Do as :meth:`choose` for the columns of several files: in whatever order, all have a say.
+        """Return the spec with the default features filled in for several files; their order does not matter.
 
         Parameters
         ----------
         tables : sequence of sequence of Column
-            What each of them has.
+            Columns of each file.
         places : sequence of str
-            What to call each in messages.
+            What to call each file in messages.
         where : str
-            What to call all of them.
+            What to call all of them in messages.
 
         Returns
         -------
         TableSpec
         """
         for columns, place in zip(tables, places, strict=True):
-            odd = [column.name for column in columns if not isinstance(column.name, str)]
-            if odd:
+            # pandas has columns named 0, 1, ...: refused here, they cannot be sorted or matched to those of a file.
+            other = [column.name for column in columns if not isinstance(column.name, str)]
+            if other:
                 raise ValueError(
-                    f"The column names of {place} must be strings, found {odd[0]!r} of type {type(odd[0]).__name__}: "
-                    "rename the columns."
+                    f"The column names of {place} must be strings, found {other[0]!r} of type "
+                    f"{type(other[0]).__name__}: rename the columns."
                 )
             self.check(columns, place)
         if self.features is not None:
             return self
         spec = replace(self, features=self._default_features(_merged(tables), where))
-        every = set(spec.features or ())
+        all_features = set(spec.features or ())
         for columns, place in zip(tables, places, strict=True):
-            absent = sorted(every - {column.name for column in columns})
+            absent = sorted(all_features - {column.name for column in columns})
             if absent:
                 raise ValueError(
-                    f"{capital(place)} has no column {listed(absent)}, which others of {where} have: name the features "
-                    "that all of them have."
+                    f"{capitalized(place)} has no column {join_names(absent)}, which others of {where} have: "
+                    "name the features that all of them have."
                 )
             spec.check(columns, place)
         return spec
@@ -153,67 +166,73 @@ class TableSpec:
         Parameters
         ----------
         columns : iterable of Column
-            What the table has.
+            Columns of the table.
         where : str
-            What to call it in messages.
+            What to call the table in messages.
         """
         columns = list(columns)
-        counts, kinds = Counter(column.name for column in columns), {column.name: column for column in columns}
-        absent = [name for name in self.columns if name not in kinds]
+        counts, by_name = Counter(column.name for column in columns), {column.name: column for column in columns}
+        absent = [name for name in self.columns if name not in by_name]
         if absent:
-            raise ValueError(f"{capital(where)} has no column {listed(absent)}: its columns are {listed(kinds)}.")
+            raise ValueError(
+                f"{capitalized(where)} has no column {join_names(absent)}: its columns are {join_names(by_name)}."
+            )
         for name in self.columns:
             if counts[name] > 1:
-                raise ValueError(f"{capital(where)} has {counts[name]} columns named {name!r}: rename all but one.")
+                raise ValueError(f"{capitalized(where)} has {counts[name]} columns named {name!r}: rename all but one.")
         for name in self.columns:
-            if not (kinds[name].numeric or kinds[name].empty):
+            # A column without any value may be of type null or text, and is read as NaN.
+            if not (by_name[name].numeric or by_name[name].empty):
                 advice = "leave it out of features" if name in (self.features or ()) else "name another column"
                 raise ValueError(
-                    f"Column {name!r} of {where} is not numeric, it is of type {kinds[name].type}: convert it to "
+                    f"Column {name!r} of {where} is not numeric, it is of type {by_name[name].type}: convert it to "
                     f"numbers, or {advice}."
                 )
 
     def _default_features(self, columns: Sequence[Column], where: str) -> tuple[str, ...]:
         others = [column for column in columns if column.name not in (*self.target, self.weight)]
-        indices = {column.name for column in others if column.is_index or INDEX.fullmatch(column.name)}
-        # the index of a table that was written as CSV, and what pandas calls it when it reads that
-        nameless = {column.name for column in others if column.name == ""}
-        nameless |= {column.name for column in columns[:1] if column in others and column.name == "Unnamed: 0"}
-        out = [column for column in others if not column.numeric and column.name not in indices | nameless]
-        features = tuple(column.name for column in others if column.numeric and column.name not in indices | nameless)
+        indices = {column.name for column in others if column.is_index or INDEX_NAME.fullmatch(column.name)}
+        # DataFrame.to_csv writes the index as a first column without a name, which read_csv calls "Unnamed: 0". Row
+        # numbers would fit a trend of the order of the rows.
+        unnamed = {column.name for column in others if column.name == ""}
+        unnamed |= {column.name for column in columns[:1] if column in others and column.name == "Unnamed: 0"}
+        candidates = [column for column in others if column.name not in indices | unnamed]
+        features = tuple(column.name for column in candidates if column.numeric)
+        not_numeric = [column.name for column in candidates if not column.numeric]
         if not features:
-            left = f" not numeric: {listed(column.name for column in out)}" if out else " there are no others"
-            left += f", and an index: {listed(sorted(indices | nameless))}" if indices | nameless else ""
-            raise ValueError(f"{capital(where)} has no feature beside {listed(self.columns)}:{left}.")
-        if nameless:
+            why = f" not numeric: {join_names(not_numeric)}" if not_numeric else " there are no others"
+            why += f", and an index: {join_names(sorted(indices | unnamed))}" if indices | unnamed else ""
+            raise ValueError(f"{capitalized(where)} has no feature beside {join_names(self.columns)}:{why}.")
+        if unnamed:
             warn_user(
-                f"The nameless column {listed(sorted(nameless))} of {where} was left out of the features, as the index "
-                "of a table that was written as CSV. Name the features to be rid of this warning."
+                f"The unnamed column {join_names(sorted(unnamed))} of {where} was left out of the features, because it "
+                "looks like the index of a table written as CSV. Name the features to silence this warning."
             )
-        if out:
+        if not_numeric:
             warn_user(
-                f"Columns of {where} that are not numeric were left out of the features: "
-                f"{listed(column.name for column in out)}. Name the features to be rid of this warning."
+                f"Columns of {where} that are not numeric were left out of the features: {join_names(not_numeric)}. "
+                "Name the features to silence this warning."
             )
         return features
 
 
 def _merged(tables: Sequence[Sequence[Column]]) -> list[Column]:
-    """Return each column once, numeric if it is in all tables that know a value of it."""
-    found: dict[str, list[Column]] = {}
+    """Return each column once, numeric if it is numeric in all tables that have a value of it."""
+    by_name: dict[str, list[Column]] = {}
     for column in (column for columns in tables for column in columns):
-        found.setdefault(column.name, []).append(column)
+        by_name.setdefault(column.name, []).append(column)
+    # Where a file has no value in a column, its type says nothing: pandas writes such a column as null, float or text.
     return [
-        several[0]._replace(
-            numeric=all(one.numeric for one in ([one for one in several if not one.empty] or several)),
-            is_index=any(one.is_index for one in several),
+        same[0]._replace(
+            numeric=all(column.numeric for column in ([column for column in same if not column.empty] or same)),
+            is_index=any(column.is_index for column in same),
         )
-        for several in found.values()
+        for same in by_name.values()
     ]
 
 
-def _names(what: str, value: Any) -> tuple[str, ...]:
+def _names(argument: str, value: Any) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else ()
     if not names or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{what} must be the name of a column or a list of such names, got {value!r}.")
+        raise ValueError(f"{argument} must be the name of a column or a list of such names, got {value!r}.")
     return names

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from fssgd._descent.coordinates import Coordinates
 from fssgd._moments.moments import Moments
-from fssgd._moments.row_sums import BLOCK_ROWS, HARMLESS
+from fssgd._moments.row_sums import BLOCK_ROWS, MAX_MEAN_SQUARED_OVER_VARIANCE
 
 Array = npt.NDArray[np.floating[Any]]
 
@@ -51,7 +51,7 @@ def mean_of_centred(
 
 def is_far(coordinates: Coordinates) -> npt.NDArray[np.bool_]:
     """Tell which columns are centred, and so far from 0 that it costs digits; of shape (n_features,)."""
-    return np.asarray(coordinates.mean**2 > HARMLESS * coordinates.scale**2)
+    return np.asarray(coordinates.mean**2 > MAX_MEAN_SQUARED_OVER_VARIANCE * coordinates.scale**2)
 
 
 def working_dtype(X: Any) -> np.dtype[Any]:

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, and how to tell beforehand what cannot be written."""
+"""Files that are either written completely or not at all, and a check beforehand whether they can be written."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ try:
 except ImportError:  # Windows, where nobody can remove a file that somebody has open
     fcntl = None  # type: ignore[assignment]
 
-PREFIX = ".fssgd-"  # of temporary files, whose names are of one length, however long that of the file
+PREFIX = ".fssgd-"  # of temporary files; the rest of their names has a fixed length, as that of a file has a limit
 _unfinished: set[str] = set()
 
 
 def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], Any]) -> None:
-    """Call ``write`` on a temporary file beside ``path``, then put it in its place.
+    """Call ``write`` on a temporary file beside ``path``, then move that to ``path``.
 
-    A link stays one: the file that it leads to is replaced. That file keeps its mode, and its owner where this process
-    may give files away. A pipe or a device is written to as it is.
+    If ``path`` is a link, the file that it leads to is replaced. The new file has the mode of the old one, and its
+    owner if this process may change owners. A pipe or a device is written to directly.
 
     Raises
     ------
     OSError
-        If the file cannot be written; ``path`` is what it names.
+        If the file cannot be written; the message names ``path``, and not the temporary file.
     """
     given = Path(path).expanduser()
-    there = check_writable(given)
-    if there is not None and not stat.S_ISREG(there.st_mode):  # replaced, /dev/null would be a device no more
+    existing = check_writable(given)
+    if existing is not None and not stat.S_ISREG(existing.st_mode):  # replaced, /dev/null would become a file
         with io.BufferedWriter(_File(str(given), str(given))) as handle:
             write(handle)
         return
     target = os.path.realpath(given)
-    with _temporary_file(target, str(given), 0o666 if there is None else 0o600) as (temporary, descriptor):
+    with _temporary_file(target, str(given), 0o666 if existing is None else 0o600) as (temporary, descriptor):
         with io.BufferedWriter(_File(descriptor, str(given))) as handle:
             write(handle)
             handle.flush()
             os.fsync(descriptor)
-        if there is not None:
-            _own_alike(temporary, there)
+        if existing is not None:
+            _copy_mode_and_owner(temporary, existing)
         with _naming(str(given)):
             os.replace(temporary, target)
 
 
 def check_writable(path: Path) -> os.stat_result | None:
-    """Return what the system knows of the file that ``path`` leads to, None if there is none yet.
+    """Return the status of the file that ``path`` leads to, or None if there is no file yet.
 
     Raises
     ------
     OSError
-        If it can be told already that it cannot be written.
+        If the file cannot be written.
     """
     if not path.name or path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder, not a file to write: give it a name.")
@@ -63,36 +63,36 @@ def check_writable(path: Path) -> os.stat_result | None:
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {folder} to write {path.name} in.")
     try:
-        there = os.stat(path)
+        existing = os.stat(path)
     except FileNotFoundError:
-        there = None
-    special = there is not None and not stat.S_ISREG(there.st_mode)
+        existing = None
+    special = existing is not None and not stat.S_ISREG(existing.st_mode)
     if not (special or os.access(folder, os.W_OK | os.X_OK)):
         raise PermissionError(f"{path.name} cannot be written in {folder}: this user may not write there.")
-    return there
+    return existing
 
 
 def identity(file: str | os.PathLike[str] | int) -> tuple[int, int] | str | None:
-    """Return what names that lead to one file share, by links of either kind too, and if it is not there yet.
+    """Return a value that is equal for two names of the same file, by hard or symbolic links too.
 
-    None for a pipe or a device, which nothing is lost of when it is written to.
+    Returns the path of a file that does not exist yet, and None for a pipe or a device, which are not overwritten.
     """
     try:
-        there = os.stat(file)
+        existing = os.stat(file)
     except OSError:
         return os.path.realpath(file)  # type: ignore[arg-type]  # a descriptor is open
-    return (there.st_dev, there.st_ino) if stat.S_ISREG(there.st_mode) else None
+    return (existing.st_dev, existing.st_ino) if stat.S_ISREG(existing.st_mode) else None
 
 
 def remove_unfinished() -> None:
-    """Remove the temporary files of this process, which is about to end without unwinding."""
+    """Remove the temporary files of this process, which is about to end without running ``finally`` blocks."""
     for temporary in list(_unfinished):
         with suppress(OSError):
             os.unlink(temporary)
 
 
 class _File(io.FileIO):
-    """A file whose errors name ``path``, whatever it was opened by."""
+    """A file whose errors name ``path``, though it was opened by descriptor or by another name."""
 
     def __init__(self, file: str | int, path: str) -> None:
         super().__init__(file, "wb")
@@ -105,7 +105,7 @@ class _File(io.FileIO):
 
 @contextmanager
 def _temporary_file(target: str, path: str, mode: int) -> Iterator[tuple[str, int]]:
-    """Make a file beside ``target``, locked while this process lives, that is gone afterwards if it was not moved."""
+    """Create a file beside ``target``, locked while this process lives, and remove it if the block fails."""
     folder, name = os.path.split(target)
     start = f"{PREFIX}{zlib.crc32(os.fsencode(name)):08x}-"
     _remove_abandoned(folder, start)
@@ -131,7 +131,7 @@ def _create_locked(path: str, mode: int) -> int:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
         if fcntl is None:
             return descriptor
-        with suppress(OSError):  # of a file system without locks, where nothing is taken for abandoned either
+        with suppress(OSError):  # a file system without locks, where no file is taken for abandoned either
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return descriptor
@@ -139,7 +139,7 @@ def _create_locked(path: str, mode: int) -> int:
 
 
 def _remove_abandoned(folder: str, start: str) -> None:
-    """Remove what killed writers of the same file left: nobody holds a lock on it."""
+    """Remove the temporary files that killed writers of the same file left, which are those without a lock."""
     with suppress(OSError):
         for name in os.listdir(folder):
             if name.startswith(start):
@@ -159,16 +159,17 @@ def _remove_unlocked(path: str) -> None:
         os.close(descriptor)
 
 
-def _own_alike(path: str, there: os.stat_result) -> None:
-    """Give a file the mode of another, and its owner where that is allowed."""
+def _copy_mode_and_owner(path: str, existing: os.stat_result) -> None:
+    """Give a file the mode of another, and its owner if that is allowed."""
     if hasattr(os, "chown"):
         with suppress(PermissionError):
-            os.chown(path, there.st_uid, there.st_gid)
-    os.chmod(path, stat.S_IMODE(there.st_mode))
+            os.chown(path, existing.st_uid, existing.st_gid)
+    os.chmod(path, stat.S_IMODE(existing.st_mode))
 
 
 @contextmanager
 def _naming(path: str) -> Iterator[None]:
+    """Replace the path in an OSError by ``path``."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""BLAS on one thread, for as long as anything in this process wants it so."""
+"""A context in which BLAS uses one thread, shared by all threads of the process."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from functools import cache
 
 from threadpoolctl import LibController, ThreadpoolController
 
-Numbers = list[tuple[LibController, int]]
+ThreadCounts = list[tuple[LibController, int]]
 
 _lock = threading.RLock()
-_inside: list[int] = []  # the threads that want it, each as often as it does
-_shared: Numbers = []  # of threads, before the first of them came
+_inside: list[int] = []  # threads that are in the context, once for each time they entered it
+_shared: ThreadCounts = []  # of libraries with one count for the process, as it was before the first entered
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep BLAS from using more than one thread; any number of threads may be inside, and leave in any order.
+    """Limit BLAS to one thread; any number of threads may enter this context, and leave it in any order.
 
-    Where a library has one number for the whole process, the last to leave sets it back. Others may keep a number for
-    each thread, which that thread sets back itself. What somebody else has set meanwhile is left alone. (Limits of
-    threadpoolctl restore one another's, and from version 3.8 on not at all if they end in another thread.)
+    If a library has one thread count for the whole process, the last thread to leave restores it. Other libraries keep
+    a count for each thread, which that thread restores itself. A count that somebody else has set meanwhile is left as
+    it is.
     """
+    # Not threadpoolctl.threadpool_limits: two that overlap restore each other's limit, and from version 3.8 on nothing
+    # is restored if one ends in another thread.
     with _lock:
-        own = [(library, number) for library, number in _limit() if not _is_shared(library)]
+        own = [(library, count) for library, count in _limit() if not _is_shared(library)]
         _inside.append(threading.get_ident())
     try:
         yield
@@ -37,16 +39,16 @@ def one_thread() -> Iterator[None]:
             _restore_shared()
 
 
-def _limit() -> Numbers:
-    """Set to 1 what is above; return the numbers there were."""
+def _limit() -> ThreadCounts:
+    """Set the counts above 1 to 1, and return these as they were."""
     above = [(library, library.num_threads) for library in _libraries() if (library.num_threads or 1) > 1]
     _set([(library, 1) for library, _ in above])
-    _shared.extend((library, number) for library, number in above if _is_shared(library))
+    _shared.extend((library, count) for library, count in above if _is_shared(library))
     return above
 
 
-def _restore(numbers: Numbers) -> None:
-    _set([(library, number) for library, number in numbers if library.num_threads == 1])
+def _restore(counts: ThreadCounts) -> None:
+    _set([(library, count) for library, count in counts if library.num_threads == 1])
 
 
 def _restore_shared() -> None:
@@ -55,10 +57,10 @@ def _restore_shared() -> None:
         _shared.clear()
 
 
-def _set(numbers: Numbers) -> None:
-    for library, number in numbers:
-        library.set_num_threads(number)
-        # from threadpoolctl 3.8 on, a thread that sets a number of OpenBLAS keeps others from it until it says so
+def _set(counts: ThreadCounts) -> None:
+    for library, count in counts:
+        library.set_num_threads(count)
+        # from threadpoolctl 3.8 on, only the thread that has set the count of OpenBLAS may set it until this is cleared
         getattr(library, "clear_controlling_thread", lambda: None)()
 
 
@@ -72,7 +74,7 @@ def _libraries() -> list[LibController]:
 
 
 def _after_fork() -> None:
-    """Forget the threads that are not in this process: all but the one that forked."""
+    """Forget the threads that a fork leaves behind in the parent process: all but the one that forked."""
     _inside[:] = [thread for thread in _inside if thread == threading.get_ident()]
     _restore_shared()
     _lock.release()

@@ -1,4 +1,4 @@
-"""Values as JSON knows them."""
+"""Conversion of NumPy arrays and numbers to values that JSON can hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def plain(value: Any) -> Any:
-    """Return dicts, lists and numbers that JSON knows; inf is the string "inf"."""
+    """Return the value as dicts, lists, strings and numbers; infinity, which JSON lacks, becomes the string "inf"."""
     if isinstance(value, Mapping):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):

@@ -1,28 +1,25 @@
-"""Names of backends, each with where its class is and what to install for it; nothing is imported early."""
+"""Names of backends and the classes behind them, which are imported when they are first used."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from fssgd._support.optional import how_to_get, load
+from fssgd._support.optional import how_to_get
+from fssgd._support.registry import Entry, Registry
 from fssgd.backends._base import Backend
 
-
-class _Entry(NamedTuple):
-    path: str
-    extra: str | None
-
-
-_registry: dict[str, _Entry] = {
-    "spectral": _Entry("fssgd.backends.spectral:Spectral", None),
-    "numpy": _Entry("fssgd.backends.numpy:NumPy", None),
-    "tf-graph": _Entry("fssgd.backends.tensorflow:TensorFlowGraph", "fssgd[tensorflow]"),
-    "tf-session": _Entry("fssgd.backends.tensorflow:TensorFlowSession", "fssgd[tensorflow]"),
-}
+_registry = Registry(
+    "module:Class",
+    "A backend named {!r} exists already: choose another name, or pass overwrite=True to replace it.",
+    {
+        "spectral": Entry("fssgd.backends.spectral:Spectral"),
+        "numpy": Entry("fssgd.backends.numpy:NumPy"),
+        "tf-graph": Entry("fssgd.backends.tensorflow:TensorFlowGraph", "fssgd[tensorflow]"),
+        "tf-session": Entry("fssgd.backends.tensorflow:TensorFlowSession", "fssgd[tensorflow]"),
+    },
+)
 
 
 def register_backend(name: str, path: str, extra: str | None = None, overwrite: bool = False) -> None:
-    """Make a backend known by name.
+    """Register a backend under a name.
 
     Parameters
     ----------
@@ -43,14 +40,7 @@ def register_backend(name: str, path: str, extra: str | None = None, overwrite: 
     """
     if name == "auto":
         raise ValueError("'auto' is reserved for the choice between backends: register yours under another name.")
-    if name in _registry and not overwrite:
-        raise ValueError(
-            f"A backend named {name!r} exists already: choose another name, or pass overwrite=True to replace it."
-        )
-    module, colon, attribute = path.partition(":")
-    if not (module and colon and attribute):
-        raise ValueError(f"path must look like 'module:Class', got {path!r}.")
-    _registry[name] = _Entry(path, extra)
+    _registry.register(name, path, extra, overwrite)
 
 
 def available_backends() -> tuple[str, ...]:
@@ -97,7 +87,7 @@ def get_backend(name: str) -> Backend:
         )
     path, extra = _registry[name]
     try:
-        backend = load(path, extra, f"backend {name!r}")
+        backend = _registry.load(name, f"backend {name!r}")
     except AttributeError as error:
         raise TypeError(f"{path!r}, registered as backend {name!r}, does not exist ({error}).") from error
     if not (isinstance(backend, type) and issubclass(backend, Backend)):

@@ -1,6 +1,17 @@
-"""Moments of tables: files, frames and whatever else hands out rows, one file per kind of table.
+"""Readers that compute the moments of a table, one file per kind of table.
 
-To add a kind, write a function that takes a table to its moments and register it for the module in
+- ``frames``: pandas and polars DataFrames; the shortest reader, start reading here.
+- ``arrow``: tables, record batches and datasets of pyarrow.
+- ``files``: Parquet and CSV files, with ``_paths`` (which files are meant), ``_parquet_files``, ``_csv_files`` and
+  ``_checkpoint`` (the file from which a pass is resumed).
+- ``dask``, ``spark``, ``ibis``: tables that a cluster or a SQL engine sums itself; the latter two also predict,
+  with ``_engine_columns``.
+- ``_row_pass``: :class:`TablePass`, which checks and sums the rows that a reader streams.
+- ``_pass_state``: the state of a pass, which can be merged with that of other rows.
+- ``_progress``: the progress bar.
+- ``_row_batches``: the rows themselves, for predictions and plots of the command line.
+
+To add a kind, write a function that computes the moments of a table and register it for the module in
 which the class of the table is defined; nothing is imported before such a table is passed::
 
     from fssgd.tables import register_table
@@ -17,10 +28,10 @@ A function that streams rows leaves the checking and the summing to :class:`Tabl
                 rows.add(arrays)
         return rows.moments()
 
-One whose table can add up sums by itself (a SQL engine, a cluster) returns the
-:class:`~fssgd.Moments` it got from there, with ``feature_names`` of ``spec.features``;
-``tables/ibis.py`` is one to follow. It can have a second function, ``predict`` of
-:func:`register_table`, that adds predictions to such a table where it is.
+A reader of tables that can compute sums themselves (a SQL engine, a cluster) returns
+:class:`~fssgd.Moments` of these sums, with ``spec.features`` as ``feature_names``;
+``tables/ibis.py`` is an example. It can have a second function, ``predict`` of
+:func:`register_table`, that adds predictions to a table without fetching its rows.
 """
 
 from fssgd._moments.table_registry import read_table, register_table

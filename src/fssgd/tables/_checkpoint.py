@@ -1,4 +1,4 @@
-"""Where a pass over files stands, on disk, so that one that was killed goes on from there."""
+"""Checkpoint file of a pass over files, from which a pass that was killed is resumed."""
 
 from __future__ import annotations
 
@@ -25,20 +25,22 @@ COUNTS = ("file", "row", "rows", "dropped")
 MOMENTS, STATE = "moments.", "state."
 FIELDS = ["format", "version", "fingerprint", "complete", "missing", *(STATE + name for name in COUNTS)]
 FIELDS += [MOMENTS + name for name in MOMENTS_FIELDS]
-ADVICE = "Delete it to start afresh, or pass another checkpoint."
+ADVICE = "Delete it to start again, or pass another checkpoint."
 
 
 class Checkpoint:
-    """The state of a pass over some files, written every so many seconds.
+    """Reads and writes the checkpoint of a pass over files.
 
     Parameters
     ----------
     path : str or path-like
-        An ``.npz`` file, to be created or gone on from.
+        An ``.npz`` file, to be created or resumed from.
     every : float
         Seconds between two writes.
     files : list of str
+        Files that the pass reads, in order.
     spec : TableSpec
+        Columns that it reads.
     schemas : list of str
         Types that the columns of each file are read as.
     """
@@ -54,59 +56,60 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def load(self) -> tuple[PassState | None, bool]:
-        """Return where to go on from and whether nothing is left to do; None if there is no file yet.
+        """Return the state to resume from, None if there is no file yet, and whether the pass is complete.
 
         Raises
         ------
         ValueError
-            If the file is something else or damaged, or belongs to other data or settings.
+            If the file is not a checkpoint, is damaged, or belongs to other data or settings.
         """
         if not self.path.exists():
             return None, False
         fields = read_npz(self.path, "a checkpoint", FIELDS)
         check_format(self.path, "a checkpoint", fields, FORMAT, VERSION)
         try:
-            then = _checked_fingerprint(fields.get("fingerprint"))
-            counts, missing, complete = _counted(fields)
+            saved = _parse_fingerprint(fields.get("fingerprint"))
+            counts, missing, complete = _parse_counts(fields)
         except ValueError as error:
             raise ValueError(f"{self.path} is damaged: {why(error)}. {ADVICE}") from error
-        if then != self._fingerprint:
+        if saved != self._fingerprint:
             raise ValueError(
-                f"The checkpoint {self.path} belongs to another pass: {_difference(then, self._fingerprint)}. {ADVICE}"
+                f"The checkpoint {self.path} belongs to another pass: {_difference(saved, self._fingerprint)}. {ADVICE}"
             )
         packed = {name.removeprefix(MOMENTS): value for name, value in fields.items() if name.startswith(MOMENTS)}
         sums, n_outputs, _ = moments_of_fields(self.path, packed, ADVICE) if packed else (None, 0, None)
         state = PassState(missing, PassState.start(len(missing)).faults, sums, **counts)
-        if wrong := self._first_misfit(state, n_outputs):
-            raise ValueError(f"{self.path} is damaged: {wrong}. {ADVICE}")
+        if fault := self._first_inconsistency(state, n_outputs):
+            raise ValueError(f"{self.path} is damaged: {fault}. {ADVICE}")
         return state, complete
 
-    def _first_misfit(self, state: PassState, n_outputs: int) -> str | None:
-        """What does not go with the files, or with the settings that are known to be those of the pass."""
+    def _first_inconsistency(self, state: PassState, n_outputs: int) -> str | None:
+        """Return what contradicts the files or the settings, once the fingerprint has shown that these are the same."""
         spec, sums = self._spec, state.sums
         if len(state.missing) != len(spec.columns):
             return "it has other columns"
         if not (state.file < len(self._fingerprint["files"]) and max(state.row, state.dropped) <= state.rows):
             return "a count is out of range"
         if sums is None:
-            none_count = spec.weight is not None or state.dropped == state.rows
-            return None if none_count else "its moments are missing"
+            # No row counts if all weights so far are zero, or all rows have missing values.
+            may_be_empty = spec.weight is not None or state.dropped == state.rows
+            return None if may_be_empty else "its moments are missing"
         if (n_outputs, len(sums.mean)) != (len(spec.target), len(spec.target) + len(spec.features or ())):
             return "it has other columns"
-        if sums.chosen != spec.accurate or sums.n_samples > state.rows:
+        if sums.factor_requested != spec.accurate or sums.n_samples > state.rows:
             return "its moments are not those of the rows"
         return None
 
     def after_block(self, state: PassState) -> None:
-        """Write the state if it is time to."""
+        """Write the state if the last write is long enough ago."""
         if time.monotonic() - self._written >= self._every:
             self.save(state)
 
     def save(self, state: PassState, complete: bool = False) -> None:
-        """Write the state, so that a crash leaves the previous one or this one."""
+        """Write the state atomically: a crash leaves either the previous one or this one."""
         sums = state.sums
         if sums is not None and not math.isfinite(sums.squares.sum() + sums.mean.sum()):
-            return  # overflowed: the end of the pass says so
+            return  # overflowed: the pass ends with an error that names the column
         fields: dict[str, Any] = {STATE + name: getattr(state, name) for name in COUNTS}
         fields |= {"format": FORMAT, "version": VERSION, "complete": complete, "missing": state.missing}
         fields["fingerprint"] = json.dumps(self._fingerprint)
@@ -118,6 +121,7 @@ class Checkpoint:
 
 
 def _fingerprint(files: list[str], spec: TableSpec, schemas: list[str]) -> dict[str, Any]:
+    """Return all that the moments of a pass depend on; the folder is left out, so that it may be moved."""
     common = os.path.commonpath([os.path.dirname(file) for file in files])
     stats = [(os.path.relpath(file, common), os.stat(file)) for file in files]
     return {
@@ -132,38 +136,39 @@ def _fingerprint(files: list[str], spec: TableSpec, schemas: list[str]) -> dict[
     }
 
 
-def _checked_fingerprint(text: Any) -> dict[str, Any]:
-    """Parse what a checkpoint says of its pass, in as far as :func:`_difference` has to rely on it."""
-    then: Any = parse_json(text) if isinstance(text, str) else None
-    files: Any = then.get("files") if isinstance(then, dict) else None
+def _parse_fingerprint(text: Any) -> dict[str, Any]:
+    """Return the fingerprint in a checkpoint, checked as far as :func:`_difference` needs it."""
+    saved: Any = parse_json(text) if isinstance(text, str) else None
+    files: Any = saved.get("files") if isinstance(saved, dict) else None
     if not isinstance(files, list) or not all(
         isinstance(file, list) and [type(part) for part in file] == [str, int, int] for file in files
     ):
-        raise ValueError("it does not say which files it is of")
-    return dict(then)
+        raise ValueError("it does not say which files it belongs to")
+    return dict(saved)
 
 
-def _counted(fields: dict[str, Any]) -> tuple[dict[str, int], npt.NDArray[np.int64], bool]:
+def _parse_counts(fields: dict[str, Any]) -> tuple[dict[str, int], npt.NDArray[np.int64], bool]:
     counts: dict[str, Any] = {name: fields.get(STATE + name) for name in COUNTS}
     missing, complete = fields.get("missing"), fields.get("complete")
     if not (isinstance(missing, np.ndarray) and missing.ndim == 1 and missing.dtype.kind == "i"):
         raise ValueError("missing is not an array of counts")
     if type(complete) is not bool or any(type(count) is not int for count in counts.values()):
-        raise ValueError("a count is missing, or is none")
+        raise ValueError("a count is missing or is not an integer")
     if min(*counts.values(), *missing.tolist()) < 0:
         raise ValueError("a count is out of range")
     return counts, missing.astype(np.int64), complete
 
 
-def _difference(then: dict[str, Any], now: dict[str, Any]) -> str:
-    key = next(key for key in (*now, *then) if then.get(key) != now.get(key))
+def _difference(saved: dict[str, Any], current: dict[str, Any]) -> str:
+    """Return the first difference between two fingerprints, for the error message."""
+    key = next(key for key in (*current, *saved) if saved.get(key) != current.get(key))
     if key != "files":
-        return f"{key} was {then.get(key)!r} and is now {now.get(key)!r}"
-    old, new = ([file[0] for file in side[key]] for side in (then, now))
+        return f"{key} was {saved.get(key)!r} and is now {current.get(key)!r}"
+    old, new = ([file[0] for file in fingerprint[key]] for fingerprint in (saved, current))
     if old != new:
-        only = next((name for name in new if name not in old), None)
-        return f"the files were {len(old)} and are now {len(new)}, " + (
-            f"{only} is new" if only else "one is gone or their order has changed"
+        added = next((name for name in new if name not in old), None)
+        return f"there were {len(old)} files and now there are {len(new)}, " + (
+            f"{added} is new" if added else "one is gone or their order has changed"
         )
-    changed = next(a for a, b in zip(new, range(len(new)), strict=True) if then[key][b] != now[key][b])
+    changed = next(name for j, name in enumerate(new) if saved[key][j] != current[key][j])
     return f"the file {changed} has changed since"

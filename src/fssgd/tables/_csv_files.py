@@ -1,4 +1,4 @@
-"""CSV from files and streams: what is in the way of reading it as it is meant, and its columns block by block."""
+"""CSV from files and streams, read block by block, with errors that say what to change in the file."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fssgd._moments.table_spec import TableSpec
-from fssgd._support.words import listed
+from fssgd._support.words import join_names
 
-BLOCK, LONGEST = 1 << 20, 1 << 28  # bytes: of a block, and of one that holds a single row
+BLOCK_BYTES, MAX_BLOCK_BYTES = 1 << 20, 1 << 28  # pyarrow needs a whole row in a block, so these grow for a long one
 CODECS = (
     (re.compile(rb"\x1f\x8b"), "gzip"),
     (re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), "bz2"),
     (re.compile(rb"\x28\xb5\x2f\xfd"), "zstd"),
 )
-NO_CSV = (
+OTHER_FORMATS = (
     (b"PAR1", "a Parquet file: name it as a file that ends in .parquet"),
     (b"PK\x03\x04", "a zip archive or a spreadsheet: unpack it, or export it as CSV"),
     (b"\xfd7zXZ", "compressed by xz: unpack it"),
     (b"\xff\xfe", "in UTF-16: save it in UTF-8"),
     (b"\xfe\xff", "in UTF-16: save it in UTF-8"),
 )
-ENCODING = "save it in UTF-8, or read it with pandas.read_csv(path, encoding=...) and pass the table."
-END = uuid.uuid4().hex  # in no file
+ADVICE_ON_ENCODING = "save it in UTF-8, or read it with pandas.read_csv(path, encoding=...) and pass the table."
+END_MARK = uuid.uuid4().hex  # occurs in no file
 WRONG_VALUE = re.compile(r"In CSV column #(\d+):.*conversion error to \w+: invalid value '(.*)'", re.DOTALL)
 
 
 class NotNumericError(ValueError):
-    """A value of a column is no number; ``column`` is its name."""
+    """A value of a column is not a number; ``column`` is the name of the column."""
 
     def __init__(self, message: str, column: str) -> None:
         super().__init__(message)
@@ -40,20 +40,21 @@ class NotNumericError(ValueError):
 
 
 class _Stream(io.RawIOBase):
-    """Some bytes, then the rest of a stream, then a row of too many cells, by which its reader knows of the end.
+    """A stream whose first bytes have been read already, followed by an extra last row.
 
-    A quote that is never closed swallows that row with all before it, which nothing else would tell.
+    pyarrow reads a quoted cell that is never closed up to the end of the file and reports no error. The extra row has
+    too many cells: a reader that does not meet it has lost it, and the rows before it, in such a cell.
     """
 
-    def __init__(self, head: bytes, rest: Any, end: bytes) -> None:
-        self._head, self._rest, self._end, self._last = memoryview(head), rest, end, b"\n"
+    def __init__(self, head: bytes, rest: Any, last_row: bytes) -> None:
+        self._head, self._rest, self._last_row, self._last_byte = memoryview(head), rest, last_row, b"\n"
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         done = 0
-        while done < len(buffer) and (part := self._next(len(buffer) - done)):  # a short read means the end to pyarrow
+        while done < len(buffer) and (part := self._next(len(buffer) - done)):  # pyarrow takes a short read for the end
             buffer[done : done + len(part)] = part
             done += len(part)
         return done
@@ -62,10 +63,10 @@ class _Stream(io.RawIOBase):
         part = self._head[:size] if self._head else self._rest.read(size)
         self._head = self._head[len(part) :]
         if part:
-            self._last = bytes(part[-1:])
-        elif self._end:
-            end = self._end if self._last in (b"\n", b"\r") else b"\n" + self._end
-            part, self._head, self._end = end[:size], memoryview(end)[size:], b""
+            self._last_byte = bytes(part[-1:])
+        elif self._last_row:
+            row = self._last_row if self._last_byte in (b"\n", b"\r") else b"\n" + self._last_row
+            part, self._head, self._last_row = row[:size], memoryview(row)[size:], b""
         return part
 
 
@@ -76,9 +77,11 @@ class CsvSource:
     Parameters
     ----------
     path : str
-        What to call it in messages, and where it is.
+        Path of the file, or what to call the stream in messages.
     stream : binary file object, default=None
-        What to read instead of a file.
+        Stream to read instead of a file.
+    fields, metadata, rows : list of pyarrow.Field, None, None
+        Columns, known after :meth:`read_schema`, and what a CSV file does not tell.
     """
 
     path: str
@@ -87,16 +90,16 @@ class CsvSource:
     metadata: Any = None
     rows: int | None = None
     _head: bytes = b""
-    _block: int = BLOCK
+    _block: int = BLOCK_BYTES
     _source: Any = None
 
-    def look(self, spec: TableSpec) -> None:
-        """Find the names of the columns, and the types that their first values look like."""
+    def read_schema(self, spec: TableSpec) -> None:
+        """Read the names of the columns, and guess their types from the first values."""
         import pyarrow as pa
         import pyarrow.csv as csv
 
         with self._opened() as source:
-            head, block = _read(source, 2 * BLOCK).lstrip(b"\r\n"), BLOCK
+            head, block = _read(source, 2 * BLOCK_BYTES).lstrip(b"\r\n"), BLOCK_BYTES
             if not head.strip():
                 raise ValueError(
                     f"{self.path} could not be read: it is empty, and a header with column names was expected."
@@ -107,11 +110,14 @@ class CsvSource:
                 try:
                     schema = csv.open_csv(io.BytesIO(head + b"\n"), reading, parsing).schema
                     break
-                except pa.ArrowInvalid as error:  # "Empty" is a block that ends before the header does
-                    if len(head) < block or block >= LONGEST or not (_is_too_long(error) or "Empty" in str(error)):
-                        raise self._in_words(error) from error
+                except pa.ArrowInvalid as error:
+                    # "Empty CSV file" is the message for a block that ends before the header does
+                    is_longer = _is_too_long(error) or "Empty" in str(error)
+                    if len(head) < block or block >= MAX_BLOCK_BYTES or not is_longer:
+                        raise self._translated(error) from error
                 block *= 4
                 head += _read(source, 2 * block - len(head))
+            # What has been read of a stream cannot be read again.
             if self.stream is not None:
                 self._head, self._source = head, source
         self._block = block
@@ -119,31 +125,35 @@ class CsvSource:
             self.fields = list(schema)
             names = [one.name for one in self.fields]
         except UnicodeDecodeError as error:
-            raise ValueError(f"{self.path} is not in UTF-8 ({error}): {ENCODING}") from error
+            raise ValueError(f"{self.path} is not in UTF-8 ({error}): {ADVICE_ON_ENCODING}") from error
         self._refuse_delimiter(names, spec)
         if self.stream is None:
-            self._look_further([name for name in names if spec.features is None or name in spec.columns])
+            self._search_first_values([name for name in names if spec.features is None or name in spec.columns])
 
-    def _look_further(self, names: list[str]) -> None:
-        """Find the first value of columns that have none so far: it says whether they hold numbers."""
+    def _search_first_values(self, names: list[str]) -> None:
+        """Guess the types of columns without a value so far from their first value, however far down it is."""
         import pyarrow as pa
 
-        blank = {one.name for one in self.fields if pa.types.is_null(one.type) and names.count(one.name) == 1}
-        if not blank:
+        untyped = {one.name for one in self.fields if pa.types.is_null(one.type) and names.count(one.name) == 1}
+        if not untyped:
             return
-        begun: dict[str, str] = {}
-        for batch in self.batches(pa.schema([pa.field(name, pa.string()) for name in sorted(blank)])):
-            for name in blank - set(begun):
+        first_values: dict[str, str] = {}
+        for batch in self.batches(pa.schema([pa.field(name, pa.string()) for name in sorted(untyped)])):
+            for name in untyped - set(first_values):
                 if len(values := batch.column(name).drop_null()):
-                    begun[name] = values[0].as_py()
-            if len(begun) == len(blank):
+                    first_values[name] = values[0].as_py()
+            if len(first_values) == len(untyped):
                 break
-        self.fields = [one.with_type(_type_of(begun[one.name])) if one.name in begun else one for one in self.fields]
+        self.fields = [
+            one.with_type(_type_of(first_values[one.name])) if one.name in first_values else one for one in self.fields
+        ]
 
     def batches(self, schema: Any, skip: int = 0) -> Iterator[Any]:
-        """Yield record batches of these fields from row ``skip`` on; longer blocks are tried where a row needs one."""
+        """Yield record batches of these fields from row ``skip`` on, in longer blocks if a row needs them."""
         import pyarrow as pa
 
+        # pyarrow cannot change the length of blocks midway: for a longer row the file is read again from the beginning,
+        # and the rows that have been yielded are left out.
         done, block = 0, self._block
         while True:
             start = max(skip, done)
@@ -156,30 +166,33 @@ class CsvSource:
                             yield batch.slice(max(0, len(batch) - (done - start)))
                 return
             except pa.ArrowInvalid as error:
-                if not _is_too_long(error) or self.stream is not None or block >= LONGEST:
-                    raise self._in_words(error) from error
+                if not _is_too_long(error) or self.stream is not None or block >= MAX_BLOCK_BYTES:
+                    raise self._translated(error) from error
             done, block = max(start, done), 4 * block
 
     def _read(self, source: Any, schema: Any, block: int) -> Iterator[Any]:
         import pyarrow as pa
         import pyarrow.csv as csv
 
-        count, ended = len(self.fields), []
-        text = ",".join([END] * (count + 1))
+        count, seen = len(self.fields), []
+        last_row = ",".join([END_MARK] * (count + 1))
 
-        def wrong(row: Any) -> str:
-            if row.actual_columns == count + 1 and row.text == text:
-                ended.append(True)
+        def handle_invalid_row(row: Any) -> str:
+            if row.actual_columns == count + 1 and row.text == last_row:
+                seen.append(True)
                 return "skip"
             return "error"
 
-        head = self._head or _read(source, BLOCK).lstrip(b"\r\n")
-        rest = pa.PythonFile(_Stream(head, source, f"{text}\n".encode()), mode="r")
-        # a blank line in a file of one column is a cell without a value, as a blank cell is elsewhere
-        parsing = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=wrong, ignore_empty_lines=count != 1)
+        head = self._head or _read(source, BLOCK_BYTES).lstrip(b"\r\n")
+        rest = pa.PythonFile(_Stream(head, source, f"{last_row}\n".encode()), mode="r")
+        # In a file of one column a blank line is a missing value, as a blank cell is in others. Those before the header
+        # are removed above, as pyarrow would take the first of them for it.
+        parsing = csv.ParseOptions(
+            newlines_in_values=True, invalid_row_handler=handle_invalid_row, ignore_empty_lines=count != 1
+        )
         converting = csv.ConvertOptions(column_types=schema, include_columns=schema.names, strings_can_be_null=True)
         yield from csv.open_csv(rest, csv.ReadOptions(block_size=block), parsing, converting)
-        if not ended:
+        if not seen:
             raise ValueError(
                 f'{self.path} ends within a cell that begins with a quote ("): close the quote, or write "" for a '
                 "quote within a quoted cell."
@@ -187,7 +200,7 @@ class CsvSource:
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        """Open what is unpacked; its first bytes say by what, whatever its name."""
+        """Open the file or stream, uncompressed; the compression is told by the first bytes, whatever the name."""
         import pyarrow as pa
 
         if self._source is not None:
@@ -195,17 +208,18 @@ class CsvSource:
             return
         with open(self.path, "rb", buffering=0) if self.stream is None else nullcontext(self.stream) as raw:
             start = _read(raw, 10)
-            for magic, what in NO_CSV:
+            for magic, what in OTHER_FORMATS:
                 if start.startswith(magic):
                     raise ValueError(f"{self.path} is {what}.")
             codec = next((codec for magic, codec in CODECS if magic.match(start)), None)
-            plain = _Stream(start, raw, b"")
+            whole = _Stream(start, raw, b"")
             if codec is None:
-                yield plain
+                yield whole
             else:
-                yield pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), codec)
+                yield pa.CompressedInputStream(pa.PythonFile(whole, mode="r"), codec)
 
-    def _in_words(self, error: Exception) -> ValueError:
+    def _translated(self, error: Exception) -> ValueError:
+        """Return an error of pyarrow as a ValueError that names the file and says what to change in it."""
         text = str(error)
         if _is_too_long(error):
             return ValueError(
@@ -214,31 +228,31 @@ class CsvSource:
                 + ("" if self.stream is None else "; if not, name it as a file")
                 + "."
             )
-        if found := WRONG_VALUE.search(text):
-            name = self.fields[int(found[1])].name if int(found[1]) < len(self.fields) else found[1]
+        if match := WRONG_VALUE.search(text):
+            name = self.fields[int(match[1])].name if int(match[1]) < len(self.fields) else match[1]
             return NotNumericError(
-                f"Column {name!r} of {self.path} could not be read: {found[2]!r} is not a number. Correct it, or "
+                f"Column {name!r} of {self.path} could not be read: {match[2]!r} is not a number. Correct it, or "
                 "name the features without this column.",
                 name,
             )
         if "UTF8" in text or "UTF-8" in text:
-            return ValueError(f"{self.path} is not in UTF-8 ({text}): {ENCODING}")
-        more = ": put cells with a comma in quotes, and leave none out" if "Expected" in text else ""
-        return ValueError(f"{self.path} could not be read: {text}{more}.")
+            return ValueError(f"{self.path} is not in UTF-8 ({text}): {ADVICE_ON_ENCODING}")
+        advice = ": put cells with a comma in quotes, and leave none out" if "Expected" in text else ""
+        return ValueError(f"{self.path} could not be read: {text}{advice}.")
 
     def _refuse_delimiter(self, names: list[str], spec: TableSpec) -> None:
         absent = [name for name in spec.columns if name not in names]
-        other = next((sign for sign in ";\t|" if any(sign in name for name in names)), None)
-        if absent and other is not None:
+        delimiter = next((sign for sign in ";\t|" if any(sign in name for name in names)), None)
+        if absent and delimiter is not None:
             raise ValueError(
-                f"{self.path} has no column {listed(absent)}: the delimiter of its header ({listed(names)}) seems to "
-                f"be {other!r}, and a comma was expected. Save it with commas, or read it with "
-                f"pandas.read_csv(path, sep={other!r}) and pass the table."
+                f"{self.path} has no column {join_names(absent)}: the delimiter of its header ({join_names(names)}) "
+                f"seems to be {delimiter!r}, and a comma was expected. Save it with commas, or read it with "
+                f"pandas.read_csv(path, sep={delimiter!r}) and pass the table."
             )
 
 
 def _read(stream: Any, size: int) -> bytes:
-    """Read so many bytes unless the stream ends before."""
+    """Read ``size`` bytes, or fewer if the stream ends; a pipe may return less than asked for before that."""
     parts = []
     while size > 0 and (part := stream.read(size)):
         parts.append(part)

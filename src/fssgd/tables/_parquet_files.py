@@ -1,4 +1,4 @@
-"""Parquet files, read without holding more of them than a batch."""
+"""Parquet files, read batch by batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from fssgd._moments.table_spec import TableSpec
 
 @dataclass
 class ParquetSource:
-    """One Parquet file."""
+    """One Parquet file.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file.
+    fields, metadata, rows : list of pyarrow.Field, dict, int
+        Columns, schema metadata and number of rows, known after :meth:`read_schema`.
+    """
 
     path: str
     fields: list[Any] = field(default_factory=list)
@@ -19,21 +27,20 @@ class ParquetSource:
     rows: int | None = None
     _groups: list[int] = field(default_factory=list)
 
-    def look(self, spec: TableSpec) -> None:
-        """Find the columns, and how many rows there are in each row group."""
+    def read_schema(self, spec: TableSpec) -> None:
+        """Read the names and types of the columns, and the number of rows in each row group."""
         import pyarrow.parquet as pq
 
-        found = pq.read_metadata(self.path)
-        schema = found.schema.to_arrow_schema()
-        self.fields, self.metadata, self.rows = list(schema), schema.metadata, found.num_rows
-        self._groups = [found.row_group(j).num_rows for j in range(found.num_row_groups)]
+        footer = pq.read_metadata(self.path)
+        schema = footer.schema.to_arrow_schema()
+        self.fields, self.metadata, self.rows = list(schema), schema.metadata, footer.num_rows
+        self._groups = [footer.row_group(j).num_rows for j in range(footer.num_row_groups)]
 
     def batches(self, schema: Any, size: int, skip: int = 0) -> Iterator[Any]:
-        """Yield record batches from row ``skip`` on, without reading the row groups before it.
-
-        Not by a scanner, which holds whole row groups, several at once: all of a file where reading is slow.
-        """
+        """Yield record batches from row ``skip`` on, without reading the row groups before it."""
         import pyarrow.parquet as pq
+
+        # Not pyarrow.dataset.Scanner: it reads whole row groups ahead, all of a file if the consumer is slow.
 
         groups = list(range(len(self._groups)))
         while groups and skip >= self._groups[groups[0]]:

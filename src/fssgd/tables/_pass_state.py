@@ -1,4 +1,4 @@
-"""What the rows of a table have come to so far, in a form that merges, and what is said of it at the end."""
+"""State of a pass over the rows of a table, which can be merged, and the moments or the error that it ends with."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fssgd._moments.checks import check_resolved
 from fssgd._moments.moments import Moments
 from fssgd._moments.sums import Sums, merge_sums
 from fssgd._moments.table_spec import TableSpec
-from fssgd._support.words import LISTED, capital, warn_user
+from fssgd._support.words import capitalized, join_items, warn_user
 
 Counts = npt.NDArray[np.int64]
 
 INFINITE, MISSING, NEGATIVE = range(3)
 
-# in the order in which they are raised, whatever that of the rows
+# Of several kinds of fault the first in this list is raised, so that the message does not depend on the order of rows.
 FAULTS = (
     ("contains infinity or a value too large for dtype('float64')", "correct these values"),
     ("has missing values (null or NaN)", "fill them in, or pass on_missing='drop' to drop the rows"),
@@ -27,20 +27,20 @@ FAULTS = (
 
 @dataclass
 class PassState:
-    """How far a pass has come.
+    """Sums and counts of the rows that a pass has read.
 
     Parameters
     ----------
     missing : ndarray of shape (n_columns,) of int
-        Missing values that rows were dropped for.
+        Number of missing values for which rows were dropped.
     faults : ndarray of shape (n_kinds, n_columns) of int
-        Occurrences of each of ``FAULTS``; there is no result unless all are 0.
+        Number of occurrences of each of ``FAULTS``; the pass ends with an error unless all are 0.
     sums : Sums or None
-        Of the rows that count; None if there are none.
+        Sums of the valid rows of positive weight; None if there are none.
     file, row : int
-        Where to go on from.
+        Position to resume from: number of the file, and rows of it that are read.
     rows, dropped : int
-        Rows seen in all, and those left out for missing values.
+        Number of rows read, and of those dropped for missing values.
     """
 
     missing: Counts
@@ -58,7 +58,7 @@ class PassState:
 
 
 def merge_states(a: PassState, b: PassState) -> PassState:
-    """Return the state of a pass over the rows of both, which ends nowhere in particular."""
+    """Return the state of a pass over the rows of both, without a position to resume from."""
     sums = a.sums or b.sums
     if a.sums is not None and b.sums is not None:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -68,22 +68,23 @@ def merge_states(a: PassState, b: PassState) -> PassState:
 
 
 def raise_faults(state: PassState, spec: TableSpec, where: str) -> None:
-    """Raise a ValueError that counts the faults of the first kind there is, in ``where``."""
+    """Raise a ValueError that counts the faults of the first kind that occurs, if there are any."""
     for (what, advice), counts in zip(FAULTS, state.faults, strict=True):
         if counts.any():
-            raise ValueError(f"{capital(where)} {what} in {_listed(spec, counts)}: {advice}.")
+            raise ValueError(f"{capitalized(where)} {what} in {_column_counts(spec, counts)}: {advice}.")
 
 
 def moments_of_state(state: PassState, spec: TableSpec, faulty: str, where: str) -> Moments:
-    """Return the moments of all rows, or raise what was found wrong with them.
+    """Return the moments of all rows, or raise a ValueError if there are faults or no valid rows.
 
     Parameters
     ----------
     state : PassState
+        State after the last row.
     spec : TableSpec
-        With its features chosen.
+        Columns that were read, with the features filled in.
     faulty, where : str
-        What to call the place of the faults, and the whole table, in messages.
+        What to call the file with the faults, and the whole table, in messages.
     """
     raise_faults(state, spec, faulty)
     features = list(spec.features or ())
@@ -100,12 +101,14 @@ def moments_of_state(state: PassState, spec: TableSpec, faulty: str, where: str)
     if state.dropped:
         warn_user(
             f"Dropped {state.dropped} of {state.rows} rows of {where} for missing values (null or NaN) in "
-            f"{_listed(spec, state.missing)}."
+            f"{_column_counts(spec, state.missing)}."
         )
     return Moments(sums, len(spec.target), np.array(features, dtype=object))
 
 
-def _listed(spec: TableSpec, counts: Counts) -> str:
-    found = [(name, count) for name, count in zip(spec.columns, counts, strict=True) if count]
-    text = ", ".join(f"column {name!r} ({count} row{'s' if count > 1 else ''})" for name, count in found[:LISTED])
-    return text + (f" and {len(found) - LISTED} more" if len(found) > LISTED else "")
+def _column_counts(spec: TableSpec, counts: Counts) -> str:
+    return join_items(
+        f"column {name!r} ({count} row{'s' if count > 1 else ''})"
+        for name, count in zip(spec.columns, counts, strict=True)
+        if count
+    )

@@ -1,4 +1,4 @@
-"""A progress bar on stderr, where somebody is there to see it."""
+"""A progress bar on stderr."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-DELAY = 2.0
+DELAY = 2.0  # seconds before the bar is shown by default: most passes are over by then
 
 
 class ProgressBar:
-    """Rows read so far, drawn by rich.
+    """A bar that shows the number of rows read, drawn by rich.
 
     Parameters
     ----------
     show : bool or None
-        None draws once a pass has taken 2 s, where rich is installed and stderr is a terminal.
+        Whether to draw it; None draws it after 2 s, if rich is installed and stderr is a terminal.
     total : int or None
-        Rows to read, where that is known beforehand.
+        Number of rows to read, if that is known beforehand.
     """
 
     def __init__(self, show: bool | None, total: int | None = None) -> None:
@@ -27,19 +27,19 @@ class ProgressBar:
         if show:
             self._open()
         elif show is None and sys.stderr.isatty():
-            # by the clock, and not by the rows: the first of them may be long in coming
+            # A timer, not a check in update(): a slow engine may return its first rows after minutes.
             self._timer = threading.Timer(DELAY, self._open_if_there)
             self._timer.daemon = True
             self._timer.start()
 
     def update(self, rows: int) -> None:
-        """Tell how many rows have been read; costs next to nothing where nothing is drawn."""
+        """Set how many rows have been read; costs next to nothing if nothing is drawn."""
         self._rows = rows
         if self._bar is not None:
             self._bar.update(self._task, completed=rows)
 
     def close(self) -> None:
-        """Stop drawing."""
+        """Remove the bar."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer.join()  # it may be opening the bar just now

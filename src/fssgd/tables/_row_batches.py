@@ -1,4 +1,4 @@
-"""Rows themselves, for what needs more of them than their moments; files as elsewhere, or CSV from a stream."""
+"""Rows of files or of a CSV stream, for predictions and for methods that need more than moments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,17 @@ Array = npt.NDArray[np.float64]
 
 
 class RowSource(NamedTuple):
-    """Rows to come: what to call them, the columns chosen, and batches of (columns, file, number of the file)."""
+    """Rows that are read when they are iterated over.
+
+    Parameters
+    ----------
+    where : str
+        What to call them in messages.
+    spec : TableSpec
+        Columns that are read, with the features filled in.
+    batches : iterator of (list of ndarray of shape (n_rows,), str, int)
+        Columns of some rows, path of their file and its number.
+    """
 
     where: str
     spec: TableSpec
@@ -26,7 +36,19 @@ class RowSource(NamedTuple):
 
 
 class LoadedRows(NamedTuple):
-    """All rows at once, with their moments: X a pyarrow Table, y of shape (n_samples,) for one target."""
+    """All rows in memory, with their moments.
+
+    Parameters
+    ----------
+    moments : Moments
+        Moments of the rows.
+    X : pyarrow.Table of shape (n_samples, n_features)
+        Features.
+    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        Targets.
+    weight : ndarray of shape (n_samples,) or None
+        Sample weights.
+    """
 
     moments: Moments
     X: Any
@@ -40,9 +62,9 @@ def open_rows(table: Any, spec: TableSpec) -> RowSource:
     Parameters
     ----------
     table : path, list of paths, or binary file object
-        Files as for :meth:`fssgd.Moments.from_table`. A stream is read once, from where it stands.
+        Files as for :meth:`fssgd.Moments.from_table`. A stream is read once, from its current position.
     spec : TableSpec
-        Without a target for features alone.
+        Columns to read; the target may be empty.
 
     Returns
     -------
@@ -53,7 +75,7 @@ def open_rows(table: Any, spec: TableSpec) -> RowSource:
 
 
 def read_rows(table: Any, spec: TableSpec) -> Moments:
-    """Take what :func:`open_rows` opens to its moments."""
+    """Compute the moments of what :func:`open_rows` opens."""
     source = open_rows(table, spec)
     with TablePass(source.spec, source.where) as rows:
         for batch in source.batches:
@@ -62,7 +84,7 @@ def read_rows(table: Any, spec: TableSpec) -> Moments:
 
 
 def load_rows(table: Any, spec: TableSpec) -> LoadedRows:
-    """Take what :func:`open_rows` opens to columns in memory, checked as a pass over it is."""
+    """Load what :func:`open_rows` opens into memory, with the checks of :class:`TablePass`."""
     source, blocks = open_rows(table, spec), []
     with TablePass(source.spec, source.where) as rows:
         for arrays, where, file in source.batches:
@@ -70,7 +92,7 @@ def load_rows(table: Any, spec: TableSpec) -> LoadedRows:
             blocks.append(arrays)
     moments = rows.moments()
     columns = [np.concatenate(parts, dtype=np.float64) for parts in zip(*blocks, strict=True)]
-    if rows.state.dropped:
+    if rows.state.dropped:  # the moments are of the other rows only
         kept = ~np.any([np.isnan(column) for column in columns], axis=0)
         columns = [column[kept] for column in columns]
     p, t = moments.n_features, moments.n_outputs

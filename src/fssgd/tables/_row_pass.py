@@ -1,7 +1,7 @@
-"""One pass over the rows of a table, whatever hands them out: blocks of rows to sums, faults to messages.
+"""One pass over the rows of a table that a reader streams: their sums, and the check for missing and invalid values.
 
-Rows are gathered into blocks of the size that sums are taken of, across batches and files, so that
-the result depends on neither: a folder, its table in memory and a pass resumed halfway agree to the bit.
+Rows are collected into blocks of a fixed size, across batches and files, so that the result depends
+on neither: a folder, its rows in memory and a resumed pass give bitwise the same moments.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from fssgd.tables._progress import ProgressBar
 
 Array = npt.NDArray[np.float64]
 
-SINGLE_THREADED = 128
+MAX_SINGLE_THREADED_COLUMNS = 128
 
 
 class TablePass:
-    """Adds up the rows of one table; use it as a context manager around the reading.
+    """Checks and sums the rows of one table; use it as a context manager around the reading.
 
     Parameters
     ----------
     spec : TableSpec
-        With its features chosen.
+        Columns of the rows, with the features filled in.
     where : str
         What to call the table in messages.
     progress : bool or None
-        Whether to draw a progress bar; None decides.
+        Whether to draw a progress bar; None draws one if the pass is long and stderr is a terminal.
     total : int, default=None
-        Number of rows, where that is known.
+        Number of rows, if that is known.
     state : PassState, default=None
-        Where to go on from.
+        State to resume from.
     after_block : callable, default=None
-        Called with the state whenever it has moved on.
+        Called with the state after each block.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class TablePass:
         self._bar, self._limits = ProgressBar(progress, total), ExitStack()
 
     def __enter__(self) -> TablePass:
-        # on a busy machine passes with a threaded BLAS took from once to over 100 times as long (measured), and
-        # the product of few columns is faster than reading them
-        if self._p + self._t <= SINGLE_THREADED:
+        # On a busy machine passes with a threaded BLAS took up to 100 times as long (measured), and the products of few
+        # columns take less time than reading them.
+        if self._p + self._t <= MAX_SINGLE_THREADED_COLUMNS:
             self._limits.enter_context(one_thread())
         return self
 
@@ -81,18 +81,19 @@ class TablePass:
         self._bar.close()
 
     def add(self, columns: Sequence[npt.NDArray[Any]], where: str | None = None, file: int = 0) -> None:
-        """Take in a batch of rows.
+        """Add a batch of rows.
 
         Parameters
         ----------
         columns : sequence of ndarray of shape (n_rows,)
-            In the order of ``spec.columns``, of any numeric dtype; NaN stands for null.
+            Columns in the order of ``spec.columns``, of any numeric dtype; NaN stands for null.
         where : str, default=None
-            The file they are from, for messages.
+            What to call the file of the rows in messages.
         file : int, default=0
-            Its number.
+            Number of the file.
         """
         where, state = where or self._where, self.state
+        # The faults of a file are counted up to its end, so that one message tells how many there are to correct.
         if self._faulty is not None and where != self._faulty:
             self._flush()
             raise_faults(self.state, self._spec, self._faulty)
@@ -114,7 +115,7 @@ class TablePass:
         self._bar.update(state.rows)
 
     def finish(self) -> PassState:
-        """Return what all rows have come to, faults included, to be merged with that of other rows.
+        """Return the state after the last row, faults included, to be merged with that of other rows.
 
         Returns
         -------
@@ -124,7 +125,7 @@ class TablePass:
         return self.state
 
     def moments(self) -> Moments:
-        """Return the moments of all rows, or raise what was found wrong with them.
+        """Return the moments of all rows.
 
         Returns
         -------
@@ -133,7 +134,7 @@ class TablePass:
         Raises
         ------
         ValueError
-            If there are no rows that count, or a value is not usable.
+            If there are no rows of positive weight, or a value is missing, infinite or a negative weight.
         """
         return moments_of_state(self.finish(), self._spec, self._faulty or self._where, self._where)
 
@@ -144,47 +145,53 @@ class TablePass:
         if self._faulty is not None:
             self._count(self._faults(rows), places)
             return
+        # Summed first, and examined only if the sums are not finite: NaN and infinity reach them, and a check of each
+        # value would be another pass over the rows. A weight of NaN fails the comparison with 0.
         weighted = self._spec.weight is not None
-        one = None if weighted and not rows[-1].min() > 0 else self._summed(rows)
-        if one is None or not math.isfinite(one.squares.sum() + one.mean.sum()):
-            kept = self._examined(rows, places)
-            if kept is None:
+        block_sums = None if weighted and not rows[-1].min() > 0 else self._sums_of(rows)
+        if block_sums is None or not math.isfinite(block_sums.squares.sum() + block_sums.mean.sum()):
+            valid = self._valid_rows(rows, places)
+            if valid is None:
                 return
-            one = self._summed(kept) if kept.shape[1] else None
+            block_sums = self._sums_of(valid) if valid.shape[1] else None
         state = self.state
-        if one is not None:
+        if block_sums is not None:
             with np.errstate(over="ignore", invalid="ignore"):
-                state.sums = one if state.sums is None else merge_sums(state.sums, one)
+                state.sums = block_sums if state.sums is None else merge_sums(state.sums, block_sums)
         if self._after_block is not None:
             self._after_block(state)
 
-    def _summed(self, rows: Array) -> Sums:
+    def _sums_of(self, rows: Array) -> Sums:
         weight = None if self._spec.weight is None else rows[-1]
         columns = self._p + self._t
         return sums_of_rows(rows[: self._p].T, rows[self._p : columns].T, weight, accurate=self._spec.accurate)
 
-    def _examined(self, rows: Array, places: list[tuple[int, str]]) -> Array | None:
-        """Return the rows that count; None if there is a fault, whose occurrences in its file are counted from now."""
+    def _valid_rows(self, rows: Array, places: list[tuple[int, str]]) -> Array | None:
+        """Return the rows without missing values and of positive weight, or None if there is a fault.
+
+        From a fault on, nothing but the faults in the same file is counted.
+        """
         weighted = self._spec.weight is not None
         if not np.isfinite(rows).all() or (weighted and rows[-1].min() < 0):
             faults = self._faults(rows)
-            if (bad := faults.any(axis=(0, 1))).any():
+            if (faulty := faults.any(axis=(0, 1))).any():
                 starts = [start for start, _ in places]
-                self._faulty = places[bisect.bisect(starts, int(np.argmax(bad))) - 1][1]
+                self._faulty = places[bisect.bisect(starts, int(np.argmax(faulty))) - 1][1]
                 self._count(faults, places)
                 return None
             missing = np.isnan(rows)
-            bad = missing.any(axis=0)
+            dropped = missing.any(axis=0)
             self.state.missing += missing.sum(axis=1)
-            self.state.dropped += int(bad.sum())
-            rows = rows[:, ~bad]
+            self.state.dropped += int(dropped.sum())
+            rows = rows[:, ~dropped]
         return rows[:, rows[-1] > 0] if weighted else rows
 
     def _faults(self, rows: Array) -> npt.NDArray[np.bool_]:
-        """Mark the faults of each kind, as an array of shape (n_kinds, n_columns, n_rows)."""
+        """Return where the faults of each kind are, as an array of shape (n_kinds, n_columns, n_rows)."""
         missing, negative = np.isnan(rows), np.zeros(rows.shape, dtype=bool)
         if self._spec.weight is not None:
             negative[-1] = rows[-1] < 0
+        # The weight of a dropped row does not matter.
         if self._spec.on_missing == "drop":
             negative[:, missing.any(axis=0)] = False
             missing[:] = False

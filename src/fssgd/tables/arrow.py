@@ -1,4 +1,4 @@
-"""Tables, record batches, readers and datasets of pyarrow."""
+"""Reader of the tables, record batches, batch readers and datasets of pyarrow."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from fssgd._moments.row_sums import BLOCK_ROWS
 from fssgd._moments.table_spec import Column, TableSpec
 from fssgd.tables._row_pass import TablePass
 
-BATCH_ROWS, BATCH_SIZE = 65_536, 1 << 21  # rows and values: 16 MB; pages decoded in parts cost more (measured)
+BATCH_ROWS, BATCH_VALUES = 65_536, 1 << 21  # 16 MB; pages decoded in parts cost more (measured)
 
 
 def import_pyarrow() -> Any:
-    """Return pyarrow, with its datasets imported.
+    """Return pyarrow, with ``pyarrow.dataset`` imported.
 
     Raises
     ------
     ImportError
-        With the pip command to run.
+        If pyarrow is not installed; the message names the pip command.
     """
     try:
         import pyarrow as pa
@@ -36,7 +36,7 @@ def import_pyarrow() -> Any:
 
 
 def read_arrow(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
-    """Take a Table, RecordBatch, RecordBatchReader or Dataset to its moments."""
+    """Compute the moments of a Table, RecordBatch, RecordBatchReader or Dataset."""
     pa = import_pyarrow()
     where, total = f"the pyarrow {type(table).__name__}", None
     if not isinstance(table, (pa.Table, pa.RecordBatch, pa.RecordBatchReader, pa.dataset.Dataset)):
@@ -62,7 +62,10 @@ def read_arrow(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
 
 
 def columns_of(schema: Any, spec: TableSpec) -> list[Column]:
-    """Describe the fields of a schema; one without any value is numeric if it is asked for, or if all are like that."""
+    """Return the columns of a schema.
+
+    A column of type null, without any value, is numeric if the spec names it or if all columns are of that type.
+    """
     import pyarrow.types as types
 
     empty, indices = all(types.is_null(one.type) for one in schema), _indices_of(schema)
@@ -80,19 +83,20 @@ def columns_of(schema: Any, spec: TableSpec) -> list[Column]:
 
 
 def _indices_of(schema: Any) -> list[Any]:
-    """Return what the metadata say that pandas, Dask and others wrote as the index of the rows."""
+    """Return the columns that pandas or Dask wrote as the index of the rows, according to the metadata."""
     try:
-        found = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
+        indices = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
     except (KeyError, TypeError, ValueError):
         return []
-    return list(found) if isinstance(found, list) else []
+    return list(indices) if isinstance(indices, list) else []  # anybody can write these metadata
 
 
 def scan_options(spec: TableSpec, file_format: Any = None) -> dict[str, Any]:
-    """Bound what a scan holds in memory: few batches at once, smaller ones where rows are long."""
+    """Return options that limit the memory of a scan: few batches at a time, with fewer rows if these are long."""
     import pyarrow.dataset as ds
 
-    rows = min(BATCH_ROWS, max(BLOCK_ROWS, BATCH_SIZE // len(spec.columns)))
+    rows = min(BATCH_ROWS, max(BLOCK_ROWS, BATCH_VALUES // len(spec.columns)))
+    # By default a scan reads 16 batches of 4 files ahead, and a Parquet row group as a whole.
     options = {"batch_size": rows, "batch_readahead": 1, "fragment_readahead": 1}
     if isinstance(file_format, ds.ParquetFileFormat):
         reading = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
@@ -101,12 +105,12 @@ def scan_options(spec: TableSpec, file_format: Any = None) -> dict[str, Any]:
 
 
 def arrays_of(batch: Any) -> list[npt.NDArray[Any]]:
-    """Return the columns of a record batch, without a copy where there is no null; null becomes NaN."""
+    """Return the columns of a record batch as arrays, without a copy if they have no null; null becomes NaN."""
     return [array_of(column) for column in batch.columns]
 
 
 def array_of(column: Any) -> npt.NDArray[Any]:
-    """Return one column, as :func:`arrays_of` does."""
+    """Return one column as an array, as :func:`arrays_of` does."""
     import pyarrow as pa
 
     plain = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)

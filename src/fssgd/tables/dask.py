@@ -1,4 +1,4 @@
-"""Dask DataFrames: one task a partition, moments merged in a tree, and nothing else gathered."""
+"""Reader of Dask DataFrames: one task for each partition computes its sums, which are merged in a tree."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ WHERE = "the Dask DataFrame"
 
 
 def read_dask(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
-    """Take a Dask DataFrame to its moments, on the scheduler that Dask would use for it."""
+    """Compute the moments of a Dask DataFrame, on the scheduler that is active."""
     import dask.dataframe as dd
 
     if not isinstance(table, dd.DataFrame):
         raise TypeError(f"A Dask {type(table).__name__} is not a table: pass a DataFrame.")
     if progress:
         raise ValueError(
-            "progress=True is for passes that run here: watch Dask with dask.diagnostics.ProgressBar, or on the "
+            "progress=True is for passes in this process: watch Dask with dask.diagnostics.ProgressBar, or on the "
             "dashboard of its cluster."
         )
     spec = spec.choose(pandas_columns(table.dtypes), WHERE)
@@ -33,7 +33,8 @@ def read_dask(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
 
 
 def _state(table: Any, spec: TableSpec) -> PassState:
-    # not entered as a context: its limit on BLAS is the process's, which other partitions may share
+    """Return the state of a pass over one partition, a pandas DataFrame."""
+    # Not entered as a context: that would limit BLAS in the whole process, in which other partitions are summed too.
     rows = TablePass(spec, WHERE, progress=False)
     add_pandas(rows, table, spec)
     return rows.finish()

@@ -1,4 +1,4 @@
-"""Parquet and CSV files: a path, a glob, a folder or a list of them, with checkpoints; or a stream of CSV."""
+"""Reader of Parquet and CSV files: a path, a glob, a folder or a list of them, with checkpoints; or a CSV stream."""
 
 from __future__ import annotations
 
@@ -26,9 +26,20 @@ __all__ = ["FORMATS", "OpenFiles", "find_files", "open_files", "read_files"]
 
 @dataclass(frozen=True)
 class OpenFiles:
-    """Files whose columns are known to be there.
+    """Files whose columns have been checked.
 
-    ``schemas`` are the types to read those of each file as, ``keys`` what its folders say of all of its rows.
+    Parameters
+    ----------
+    paths : list of str
+        What to call each file in messages.
+    files : list of CsvSource or ParquetSource
+        The files.
+    keys : list of dict
+        Columns of each file whose value is in the name of a folder, as in ``year=2024``.
+    schemas : list of pyarrow.Schema
+        Types to read the columns of each file as.
+    spec : TableSpec
+        Columns to read, with the features filled in.
     """
 
     paths: list[str]
@@ -43,12 +54,14 @@ class OpenFiles:
         return _where(self.paths)
 
     def batches(self, start: int = 0, skip: int = 0) -> Iterator[tuple[list[npt.NDArray[Any]], str, int]]:
-        """Yield columns, path and number from file ``start`` on, less its first ``skip`` rows.
+        """Yield columns, path and number of the file, from row ``skip`` of file ``start`` on.
 
-        A batch is read while the one before it is used.
+        A thread reads the next batch while the current one is summed.
         """
         batches = self._batches(start, skip)
-        if getattr(self.files[0], "stream", None) is not None:  # a pipe may be silent for long: leave it to Ctrl-C
+        if (
+            getattr(self.files[0], "stream", None) is not None
+        ):  # Ctrl-C cannot end a thread that waits for a silent pipe
             yield from batches
             return
         with ThreadPoolExecutor(1, thread_name_prefix="fssgd-reader") as reader:
@@ -63,12 +76,12 @@ class OpenFiles:
         size = scan_options(self.spec)["batch_size"]
         for index in range(start, len(self.files)):
             file, schema, keys = self.files[index], self.schemas[index], self.keys[index]
-            inside = pa.schema([one for one in schema if one.name not in keys])
-            places, rows = {name: j for j, name in enumerate(inside.names)}, skip if index == start else 0
-            with naming(self.paths[index]):
-                batches = file.batches(inside, rows) if _is_csv(file) else file.batches(inside, size, rows)
+            in_file = pa.schema([one for one in schema if one.name not in keys])
+            places, rows = {name: j for j, name in enumerate(in_file.names)}, skip if index == start else 0
+            with errors_naming(self.paths[index]):
+                batches = file.batches(in_file, rows) if _is_csv(file) else file.batches(in_file, size, rows)
                 for batch in batches:
-                    arrays = arrays_of(batch.select(inside.names))
+                    arrays = arrays_of(batch.select(in_file.names))
                     columns = [
                         arrays[places[name]] if name in places else np.full(len(batch), _as_number(keys[name]))
                         for name in schema.names
@@ -77,10 +90,16 @@ class OpenFiles:
 
 
 def open_files(table: Any, spec: TableSpec, text: Collection[str] = ()) -> OpenFiles:
-    """Find the files meant, choose the columns and check them in every file; see :func:`find_files`.
+    """Find the files, choose the columns and check them in every file.
 
-    A binary file object is a stream of CSV, which is read once, from where it stands. ``text`` names columns known not
-    to be numeric, whatever their first rows look like.
+    Parameters
+    ----------
+    table : path, list of paths, or binary file object
+        Files as for :func:`find_files`, or a stream of CSV, which is read once, from its current position.
+    spec : TableSpec
+        Columns to read.
+    text : collection of str, default=()
+        Columns known to hold text, though their first rows look like numbers.
     """
     import_pyarrow()
     roots: list[str | None]
@@ -93,8 +112,8 @@ def open_files(table: Any, spec: TableSpec, text: Collection[str] = ()) -> OpenF
         files = [CsvSource(path) if format_of(paths) == "csv" else ParquetSource(path) for path in paths]
     keys, described = hive_keys(paths, roots), []
     for file, values in zip(files, keys, strict=True):
-        with naming(file.path):
-            file.look(spec)
+        with errors_naming(file.path):
+            file.read_schema(spec)
         columns = _described(file, values, spec)
         described.append([one._replace(numeric=one.numeric and one.name not in text) for one in columns])
     spec = spec.choose_from(described, paths, _where(paths))
@@ -104,21 +123,21 @@ def open_files(table: Any, spec: TableSpec, text: Collection[str] = ()) -> OpenF
 def read_files(
     table: Any, spec: TableSpec, progress: bool | None, *, checkpoint: Any = None, checkpoint_every: float = 30.0
 ) -> Moments:
-    """Take files to their moments; a checkpoint that is there is gone on from."""
+    """Compute the moments of files; if the checkpoint exists, the pass is resumed from it."""
     text: list[str] = []
     while True:
         source = open_files(table, spec, text)
         try:
-            return _summed(source, progress, checkpoint, checkpoint_every)
+            return _read_open_files(source, progress, checkpoint, checkpoint_every)
         except NotNumericError as error:
-            # a column whose text begins far down is left out as it would be with text in its first rows; not where
-            # it was asked for, nor beside a checkpoint, which is for the columns that were there when it began
+            # A column whose text begins after the rows that its type was guessed from is left out, as if the text were
+            # in these. Not if the user named it, nor with a checkpoint, which is for the columns it began with.
             if spec.features is not None or error.column not in (source.spec.features or ()) or checkpoint is not None:
                 raise
             text.append(error.column)
 
 
-def _summed(source: OpenFiles, progress: bool | None, checkpoint: Any, checkpoint_every: float) -> Moments:
+def _read_open_files(source: OpenFiles, progress: bool | None, checkpoint: Any, checkpoint_every: float) -> Moments:
     state, saved, complete = None, None, False
     if checkpoint is not None:
         types = [one.to_string(show_schema_metadata=False) for one in source.schemas]
@@ -149,13 +168,13 @@ def _described(file: Any, keys: dict[str, Any], spec: TableSpec) -> list[Column]
     import pyarrow as pa
 
     described = columns_of(pa.schema(file.fields, file.metadata), spec)
-    if getattr(file, "stream", None) is not None:  # what has no value in the first rows may have numbers further down
+    if getattr(file, "stream", None) is not None:  # unlike a file, it cannot be searched for the first value
         described = [one._replace(numeric=one.numeric or one.empty) for one in described]
-    if file.rows == 0:  # the types of a file without rows say nothing: pandas writes text for lack of a better one
+    if file.rows == 0:  # the types of a file without rows say nothing: pandas writes all as text
         described = [one._replace(empty=True) for one in described]
     names = {one.name for one in described}
     for key in [key for key in keys if key in names]:
-        del keys[key]  # the file itself knows better
+        del keys[key]  # the column in the file counts
     return described + [
         Column(key, "string" if isinstance(value, str) else "double", not isinstance(value, str), empty=value is None)
         for key, value in keys.items()
@@ -163,14 +182,17 @@ def _described(file: Any, keys: dict[str, Any], spec: TableSpec) -> list[Column]
 
 
 def _schema(file: Any, keys: dict[str, Any], spec: TableSpec) -> Any:
-    """Return the types to read the columns as; in CSV a guess from the first rows, and whole numbers may end later."""
+    """Return the types to read the columns as.
+
+    CSV columns are read as floats: the first rows of a column may be integers, and a later one a fraction.
+    """
     import pyarrow as pa
 
     named = {one.name: one for one in file.fields}
-    chosen = [named[name] if name in named else pa.field(name, pa.float64()) for name in spec.columns]
+    fields = [named[name] if name in named else pa.field(name, pa.float64()) for name in spec.columns]
     if _is_csv(file):
-        chosen = [one if pa.types.is_boolean(one.type) else one.with_type(pa.float64()) for one in chosen]
-    return pa.schema([pa.field(one.name, one.type) for one in chosen])
+        fields = [one if pa.types.is_boolean(one.type) else one.with_type(pa.float64()) for one in fields]
+    return pa.schema([pa.field(one.name, one.type) for one in fields])
 
 
 def _as_number(value: float | None) -> float:
@@ -178,8 +200,8 @@ def _as_number(value: float | None) -> float:
 
 
 @contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Turn what pyarrow raises into a ValueError that names the file."""
+def errors_naming(path: str) -> Iterator[None]:
+    """Turn an error of pyarrow into a ValueError that names the file."""
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""DataFrames of pandas and polars, and LazyFrames, which polars streams."""
+"""Readers of the DataFrames of pandas and polars, and of LazyFrames, which polars streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fssgd.tables.arrow import BATCH_ROWS
 
 
 def read_pandas(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
-    """Take a pandas DataFrame to its moments."""
+    """Compute the moments of a pandas DataFrame."""
     import pandas as pd
 
     where = "the pandas DataFrame"
@@ -28,7 +28,7 @@ def read_pandas(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
 
 
 def pandas_columns(dtypes: Any) -> list[Column]:
-    """Describe the columns of a DataFrame that has these ``dtypes``."""
+    """Return the columns of a DataFrame that has these ``dtypes``."""
     from pandas.api.types import is_numeric_dtype
 
     return [
@@ -38,7 +38,7 @@ def pandas_columns(dtypes: Any) -> list[Column]:
 
 
 def _columns_of_frame(table: Any) -> list[Column]:
-    """Describe the columns of a DataFrame; columns of Python's own numbers, such as Decimal, have dtype object."""
+    """Return the columns of a DataFrame; those of dtype object may hold Python numbers, such as Decimal."""
     columns = pandas_columns(table.dtypes)
     return [
         one._replace(numeric=True) if one.type == "object" and _holds_numbers(table.iloc[:, j]) else one
@@ -50,27 +50,28 @@ def _holds_numbers(series: Any) -> bool:
     from pandas.api.types import infer_dtype
 
     kind = infer_dtype(series, skipna=True)
-    if kind in ("mixed", "mixed-integer"):  # Decimal and float, say
+    if kind in ("mixed", "mixed-integer"):  # such as Decimal and float in one column
         return all(isinstance(value, (Real, Decimal)) for value in series.dropna())
     return kind in ("decimal", "integer", "floating", "mixed-integer-float", "boolean")
 
 
 def add_pandas(rows: TablePass, table: Any, spec: TableSpec) -> None:
-    """Take in the rows of a pandas DataFrame, some at a time."""
+    """Add the rows of a pandas DataFrame to a pass, batch by batch."""
     series = [table[name] for name in spec.columns]
-    whole = [one.to_numpy() if isinstance(one.dtype, np.dtype) and one.dtype != object else None for one in series]
+    # A NumPy column is sliced without a copy. Others, such as Int64 with pandas.NA, are converted batch by batch.
+    arrays = [one.to_numpy() if isinstance(one.dtype, np.dtype) and one.dtype != object else None for one in series]
     for start in range(0, len(table), BATCH_ROWS):
         part = slice(start, start + BATCH_ROWS)
         rows.add(
             [
                 one.iloc[part].to_numpy(dtype=np.float64, na_value=np.nan) if array is None else array[part]
-                for one, array in zip(series, whole, strict=True)
+                for one, array in zip(series, arrays, strict=True)
             ]
         )
 
 
 def read_polars(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
-    """Take a polars DataFrame or LazyFrame to its moments."""
+    """Compute the moments of a polars DataFrame or LazyFrame."""
     import polars as pl
 
     if not isinstance(table, (pl.DataFrame, pl.LazyFrame)):
@@ -80,13 +81,13 @@ def read_polars(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
     columns = [Column(name, str(kind), kind.is_numeric() or kind == pl.Boolean) for name, kind in schema.items()]
     spec = spec.choose(columns, where)
     total = len(table) if isinstance(table, pl.DataFrame) else None
-    chosen: Any = table.select(pl.col(spec.columns).cast(pl.Float64))
+    selected: Any = table.select(pl.col(spec.columns).cast(pl.Float64))
     if total is not None:
-        batches = chosen.iter_slices(BATCH_ROWS)
-    elif hasattr(chosen, "collect_batches"):
-        batches = chosen.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
+        batches = selected.iter_slices(BATCH_ROWS)
+    elif hasattr(selected, "collect_batches"):
+        batches = selected.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
     else:  # polars before 1.34
-        batches = chosen.collect().iter_slices(BATCH_ROWS)
+        batches = selected.collect().iter_slices(BATCH_ROWS)
     with TablePass(spec, where, progress, total) as rows:
         for batch in batches:
             rows.add([column.to_numpy() for column in batch.iter_columns()])

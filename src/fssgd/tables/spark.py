@@ -1,9 +1,9 @@
-"""DataFrames of Spark: every partition is summed up where it lies, and only sums travel.
+"""Reader of Spark DataFrames: the executors sum their partitions, and only sums are sent.
 
 A partition of any size becomes one row that holds its sums, of about 8 d^2 bytes for d columns. Spark keeps
-these rows while they are merged, as many at a time as ``MERGED_BYTES`` allows, until few enough are left
-for the driver. So n rows in m partitions are O(n d^2) work, spread over the executors, and O(m d^2)
-traffic; the driver sees no more than the last merge. The executors must be able to import fssgd.
+these rows while they are merged, as many at a time as ``MERGED_BYTES`` allows, until there are few enough
+for the driver. Thus n rows in m partitions take O(n d^2) work, spread over the executors, and O(m d^2)
+traffic; the driver receives only the input of the last merge. The executors must be able to import fssgd.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ import numpy.typing as npt
 from fssgd._moments.moments import Moments
 from fssgd._moments.moments_file import moments_fields, sums_of_fields
 from fssgd._moments.table_spec import Column, TableSpec
-from fssgd._support.words import capital, listed
-from fssgd.tables._engine_columns import added_up, refuse_taken
+from fssgd._support.words import capitalized, join_names
+from fssgd.tables._engine_columns import refuse_existing, sum_pairwise
 from fssgd.tables._pass_state import PassState, merge_states, moments_of_state
 from fssgd.tables._row_pass import TablePass
 from fssgd.tables.arrow import array_of
 
 WHERE = "the Spark DataFrame"
 SCHEMA = "part int, sums binary"
-MERGED_BYTES, MOST_MERGED = 1 << 26, 64
+MERGED_BYTES, MAX_MERGED = 1 << 26, 64
 
 Lengths = Sequence[int | None]
 
 
 def read_spark(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
-    """Take a Spark DataFrame to its moments; Spark has its own ways of showing progress.
+    """Compute the moments of a Spark DataFrame.
 
     A column of vectors (of ``pyspark.ml``) gives one feature for each element: ``name_0``, ``name_1`` and so on.
-    Such columns count as features where they are named, or where no other column is numeric.
+    Such columns are features if they are named, or if no other column is numeric.
     """
     from pyspark.sql import DataFrame
 
@@ -46,7 +46,7 @@ def read_spark(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
         raise TypeError(f"A pyspark {type(table).__name__} is not a table: pass a pyspark.sql.DataFrame.")
     if progress:
         raise ValueError(
-            "progress=True is for passes that run here: watch Spark in its own user interface, or with "
+            "progress=True is for passes in this process: watch Spark in its own user interface, or with "
             "spark.ui.showConsoleProgress."
         )
     spec = spec.choose(_columns(table.schema, spec), WHERE)
@@ -55,10 +55,10 @@ def read_spark(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
     parts = chosen.mapInArrow(partial(sum_partition, spec=spec, lengths=lengths), SCHEMA).persist()
     try:
         merged, count = parts, parts.count()
-        at_once = min(max(2, MERGED_BYTES // (8 * len(spec.columns) ** 2)), MOST_MERGED)
+        at_once = min(max(2, MERGED_BYTES // (8 * len(spec.columns) ** 2)), MAX_MERGED)
         while count > at_once:
             count = -(-count // at_once)
-            # neighbours, in order: the same partitions always give the same bits
+            # Neighbours are merged in order, so that the same partitions always give bitwise the same moments.
             neighbours = (merged["part"] / at_once).cast("int")
             merged = merged.repartition(count, neighbours).sortWithinPartitions("part")
             merged = merged.mapInArrow(merge_partition, SCHEMA)
@@ -78,13 +78,21 @@ def read_spark(table: Any, spec: TableSpec, progress: bool | None) -> Moments:
 
 @dataclass(frozen=True)
 class SparkPart:
-    """What some partitions have come to, and how short and long the vectors in each column of them are."""
+    """Sums and counts of some partitions.
+
+    Parameters
+    ----------
+    state : PassState
+        State of the pass over them.
+    bounds : ndarray of shape (2, n_columns) of int
+        Length of the shortest and longest vector in each column, 0 for columns of numbers.
+    """
 
     state: PassState
     bounds: npt.NDArray[np.int64]
 
     def to_bytes(self) -> bytes:
-        """Write as ``.npz``: numbers, never a pickle."""
+        """Return the content of an ``.npz`` file, which holds numbers and never a pickle."""
         state = self.state
         fields: dict[str, Any] = {"bounds": self.bounds, "missing": state.missing, "faults": state.faults}
         fields["counts"] = np.array([state.rows, state.dropped])
@@ -96,7 +104,7 @@ class SparkPart:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SparkPart:
-        """Read what :meth:`to_bytes` wrote."""
+        """Return the inverse of :meth:`to_bytes`."""
         with np.load(BytesIO(data), allow_pickle=False) as archive:
             fields = {name: archive[name] for name in archive.files}
         sums, (rows, dropped) = sums_of_fields(fields) if "mean" in fields else None, fields["counts"].tolist()
@@ -104,18 +112,19 @@ class SparkPart:
 
 
 def merge_parts(a: SparkPart, b: SparkPart) -> SparkPart:
-    """Return what the partitions of both come to."""
+    """Return the sums and counts of the partitions of both."""
     bounds = np.minimum(a.bounds[0], b.bounds[0]), np.maximum(a.bounds[1], b.bounds[1])
     return SparkPart(merge_states(a.state, b.state), np.stack(bounds))
 
 
 def sum_partition(batches: Iterable[Any], spec: TableSpec, lengths: Lengths) -> Iterator[Any]:
-    """Take the record batches of a partition to one row, or to none if there are no rows; runs on an executor."""
+    """Yield one row with the sums of a partition, or none if it has no rows; runs on an executor."""
     bounds = _bounds(lengths)
     with TablePass(spec, WHERE, progress=False) as rows:
         for batch in batches:
             found = np.array([_bounds_of(*one) for one in zip(batch.columns, lengths, strict=True)]).T
             bounds[0], bounds[1] = np.minimum(bounds[0], found[0]), np.maximum(bounds[1], found[1])
+            # Vectors of two lengths end in an error, which read_spark raises with the bounds of all partitions.
             if (bounds[0] == bounds[1]).all():
                 arrays = (_arrays(*one) for one in zip(batch.columns, lengths, strict=True))
                 rows.add([array for several in arrays for array in several])
@@ -125,7 +134,7 @@ def sum_partition(batches: Iterable[Any], spec: TableSpec, lengths: Lengths) -> 
 
 
 def merge_partition(batches: Iterable[Any]) -> Iterator[Any]:
-    """Merge the rows that :func:`sum_partition` made; runs on an executor."""
+    """Yield the merged row of several that :func:`sum_partition` has made; runs on an executor."""
     parts = (SparkPart.from_bytes(value.as_py()) for batch in batches for value in batch.column("sums"))
     total = next(parts, None)
     if total is not None:
@@ -160,14 +169,14 @@ def _is_vector(field: Any) -> bool:
 
 
 def _select(table: Any, spec: TableSpec) -> tuple[Any, list[int | None]]:
-    """Return the columns in order, vectors as arrays, and how long the vectors of each are; None for numbers.
+    """Return the columns in order, vectors as arrays, and the length of the vectors in each; None for numbers.
 
-    As in Spark ML, the length is what the metadata of the column say, or else that of the first vector.
+    As in Spark ML, the length is taken from the metadata of the column, or else from the first vector.
     """
     from pyspark.sql import functions as F
 
     fields, places = table.schema.fields, {name: place for place, name in enumerate(table.columns)}
-    # by place, for names may hold dots and backticks, or differ only in case
+    # By position: names may hold dots and backticks, which have a meaning in F.col, or differ only in case.
     table = table.toDF(*(f"c{place}" for place in range(len(fields))))
     columns: list[Any] = []
     lengths: list[int | None] = []
@@ -176,7 +185,7 @@ def _select(table: Any, spec: TableSpec) -> tuple[Any, list[int | None]]:
         if _is_vector(field):
             array = _array(column)
             length = field.metadata.get("ml_attr", {}).get("num_attrs")
-            if length is None:
+            if length is None:  # unknown without an ML pipeline stage that has made the column
                 first = table.select(F.size(array)).where(column.isNotNull()).head(1)
                 length = first[0][0] if first else 1
             if length == 0:
@@ -190,7 +199,7 @@ def _select(table: Any, spec: TableSpec) -> tuple[Any, list[int | None]]:
 
 
 def _array(column: Any) -> Any:
-    """Take a column of vectors to one of arrays, where null stays null."""
+    """Return a column of vectors as one of arrays; vector_to_array alone fails on null."""
     from pyspark.ml.functions import vector_to_array
     from pyspark.sql import functions as F
 
@@ -206,7 +215,8 @@ def _with_elements(spec: TableSpec, lengths: Lengths) -> TableSpec:
     twice = [name for name, count in Counter(spec.columns).items() if count > 1]
     if twice:
         raise ValueError(
-            f"An element of the vectors of {WHERE} would be called {listed(twice)}, as another column is: rename one."
+            f"An element of the vectors of {WHERE} would have the name {join_names(twice)} of another column: "
+            "rename one of them."
         )
     return spec
 
@@ -238,30 +248,33 @@ def predict_spark(table: Any, features: Sequence[str], coef: Any, intercept: Any
     Parameters
     ----------
     table : pyspark.sql.DataFrame
+        Table with the columns of the features.
     features : sequence of str
-        Columns of the features; elements of a column of vectors go by the names that :func:`read_spark` gives them.
+        Columns of the features; elements of a column of vectors have the names that :func:`read_spark` gives them.
     coef : ndarray of shape (n_outputs, n_features)
+        Coefficients.
     intercept : ndarray of shape (n_outputs,)
+        Intercepts.
     predictions : sequence of str
         Names of the columns to add, which the table must not have.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        With columns of doubles more, null where a feature is null.
+        The table with additional columns of doubles, null where a feature is null.
     """
     from pyspark.sql import functions as F
 
-    refuse_taken(predictions, table.columns, WHERE)
-    placed = table.toDF(*(f"c{place}" for place in range(len(table.columns))))
+    refuse_existing(predictions, table.columns, WHERE)
+    renamed = table.toDF(*(f"c{place}" for place in range(len(table.columns))))
     columns = _features(table, features)
     added = [
-        added_up([F.lit(float(height)), *(F.lit(float(c)) * one for c, one in zip(row, columns, strict=True))]).alias(
+        sum_pairwise([F.lit(float(b)), *(F.lit(float(c)) * one for c, one in zip(row, columns, strict=True))]).alias(
             name
         )
-        for name, row, height in zip(predictions, coef, intercept, strict=True)
+        for name, row, b in zip(predictions, coef, intercept, strict=True)
     ]
-    return placed.select("*", *added).toDF(*table.columns, *predictions)
+    return renamed.select("*", *added).toDF(*table.columns, *predictions)
 
 
 def _features(table: Any, names: Sequence[str]) -> list[Any]:
@@ -275,16 +288,17 @@ def _features(table: Any, names: Sequence[str]) -> list[Any]:
         if _is_vector(field):
             array = _array(F.col(f"c{place}"))
             count = sum(one.rpartition("_")[0] == name for one in names)
-            wrong = F.raise_error(F.lit(f"Column {name!r} of {WHERE} holds vectors of other than {count} elements."))
-            array = F.when(F.size(array) != count, wrong).otherwise(array)
+            error = F.raise_error(F.lit(f"Column {name!r} of {WHERE} holds vectors of other than {count} elements."))
+            array = F.when(F.size(array) != count, error).otherwise(array)
             elements |= {f"{name}_{k}": array[k] for k in range(count)}
     both = [name for name in names if name in elements and name in places]
     if both:
         raise ValueError(
-            f"{capital(WHERE)} has a column and an element of a vector called {listed(both)}: leave one of them out."
+            f"{capitalized(WHERE)} has a column and an element of a vector called {join_names(both)}: "
+            "leave one of them out."
         )
-    scalars = [name for name in names if name not in elements]
+    scalar_names = [name for name in names if name not in elements]
     numeric = {f.name for f in table.schema if isinstance(f.dataType, (NumericType, BooleanType))}
     columns = [Column(f.name, f.dataType.simpleString(), f.name in numeric) for f in table.schema]
-    TableSpec(target=(), features=tuple(scalars)).check(columns, WHERE)
+    TableSpec(target=(), features=tuple(scalar_names)).check(columns, WHERE)
     return [elements[n] if n in elements else F.col(f"c{places[n][0]}").cast("double") for n in names]
