@@ -1,0 +1,226 @@
+"""Quadrature rules of the small matrix that a Krylov space leaves: Gauss, Gauss-Radau and Gauss-Lobatto.
+
+With g of norm |g|, ``g' f(A'A) g`` is the integral of f over a measure: mass gamma_j^2 at each eigenvalue of A'A, where
+gamma_j is the coordinate of g along its eigenvector. m steps from g leave a matrix T with
+
+    g' f(A'A) g ~ |g|^2 e_1' f(T) e_1,
+
+the Gauss rule: its nodes are the eigenvalues of T, its weights the squares of the first components of the eigenvectors
+times |g|^2. One more row puts a node at 0 (Gauss-Radau), or nodes at 0 and at a bound of the spectrum (Gauss-Lobatto).
+Where the even derivatives of f are positive, Gauss is a lower bound and Gauss-Lobatto an upper one; where also the odd
+ones are negative, so is Gauss-Radau.
+
+References
+----------
+Golub, G. H. and Meurant, G. (2010). Matrices, Moments and Quadrature with Applications. Princeton University Press.
+:doi:`10.1515/9781400833887`
+
+Golub, G. H. and Kahan, W. (1965). Calculating the singular values and pseudo-inverse of a matrix. Journal of the
+Society for Industrial and Applied Mathematics, Series B: Numerical Analysis 2(2), 205-224. :doi:`10.1137/0702016`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+Array = npt.NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A quadrature rule, and the eigenvectors it comes from.
+
+    Parameters
+    ----------
+    nodes : ndarray of shape (n_nodes,)
+        Eigenvalues >= 0; a node may come twice, the weights of both counting.
+    components : ndarray of shape (n_nodes,)
+        Coordinates of the start along the eigenvectors; their squares are the weights.
+    vectors : ndarray of shape (dimension, n_nodes)
+        Eigenvectors in the basis of the Krylov space.
+    """
+
+    nodes: Array
+    components: Array
+    vectors: Array
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the nodes, which add up to the square of the norm of the start."""
+        return np.asarray(self.components**2)
+
+    def shifted(self, factor: float, shift: float) -> Measure:
+        """Return the measure of ``factor A'A + shift I``."""
+        return Measure(factor * self.nodes + shift, self.components, self.vectors)
+
+    def function(self, values: Array) -> Array:
+        """Coordinates of f(T) times the start in the basis of the Krylov space, from the values of f at the nodes."""
+        return np.asarray(self.vectors @ (values * self.components))
+
+    @classmethod
+    def empty(cls) -> Measure:
+        """Return the measure of a start that is 0."""
+        return cls(np.empty(0), np.empty(0), np.empty((0, 0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Tridiagonal:
+    """T = V'A'A V, as Lanczos leaves it.
+
+    Parameters
+    ----------
+    diagonal, beside : ndarray of shape (dimension,)
+        The last entry of ``beside`` leads out of the space; 0 if the space is invariant.
+    """
+
+    diagonal: Array
+    beside: Array
+
+    @property
+    def is_invariant(self) -> bool:
+        """Whether there is nothing beyond the space, so that every rule is the Gauss rule and exact."""
+        return bool(self.beside[-1] == 0)
+
+    def gauss(self, norm: float, *, accurate: bool = False) -> Measure:
+        """Gauss rule for a start of this norm; ``accurate`` has no effect, as T knows its eigenvalues to eps L."""
+        return _measure(self.diagonal, self.beside[:-1], norm)
+
+    def radau(self, norm: float, *, accurate: bool = False) -> Measure:
+        """Gauss-Radau rule with a node at 0."""
+        if self.is_invariant:
+            return self.gauss(norm)
+        last = self.beside[-1] ** 2 / _last_pivot(self.diagonal, self.beside)
+        return _measure(np.append(self.diagonal, last), self.beside, norm)
+
+    def lobatto(self, norm: float, upper: float, *, accurate: bool = False) -> Measure:
+        """Gauss-Lobatto rule with nodes at 0 and at an upper bound of the spectrum."""
+        if self.is_invariant:
+            return self.gauss(norm)
+        above_zero = _last_pivot(self.diagonal, self.beside)
+        below_upper = _last_pivot(upper - self.diagonal, self.beside)
+        square = upper / (1.0 / above_zero + 1.0 / below_upper)
+        beside = np.append(self.beside[:-1], np.sqrt(square))
+        return _measure(np.append(self.diagonal, square / above_zero), beside, norm)
+
+
+@dataclass(frozen=True, eq=False)
+class Bidiagonal:
+    """R with A V = U R, as Golub-Kahan bidiagonalisation leaves it; T is R'R.
+
+    Parameters
+    ----------
+    diagonal, beside : ndarray of shape (dimension,)
+        Diagonal and superdiagonal; the last entry of ``beside`` leads out of the space, 0 if the space is invariant.
+    """
+
+    diagonal: Array
+    beside: Array
+
+    @property
+    def is_invariant(self) -> bool:
+        """Whether there is nothing beyond the space, so that every rule is the Gauss rule and exact."""
+        return bool(self.beside[-1] == 0)
+
+    def tridiagonal(self) -> Tridiagonal:
+        """R'R."""
+        diagonal = self.diagonal**2
+        diagonal[1:] += self.beside[:-1] ** 2
+        return Tridiagonal(diagonal, self.diagonal * self.beside)
+
+    def gauss(self, norm: float, *, accurate: bool = False) -> Measure:
+        """Gauss rule for a start of this norm.
+
+        Parameters
+        ----------
+        norm : float
+        accurate : bool, default=False
+            Take the nodes h from singular values of R, known to ``eps sqrt(h L)``, and not from R'R, which knows them
+            to ``eps L``; four times the work.
+
+        Returns
+        -------
+        Measure
+        """
+        if not accurate:
+            return self.tridiagonal().gauss(norm)
+        return _measure_of_singular_values(self.diagonal, self.beside[:-1], norm)
+
+    def radau(self, norm: float, *, accurate: bool = False) -> Measure:
+        """Gauss-Radau rule with a node at 0: R with one more column, of which R'R is singular."""
+        return self.gauss(norm, accurate=accurate) if self.is_invariant else self._widened(self.beside, norm, accurate)
+
+    def lobatto(self, norm: float, upper: float, *, accurate: bool = False) -> Measure:
+        """Gauss-Lobatto rule with nodes at 0 and at an upper bound of the spectrum."""
+        if self.is_invariant:
+            return self.gauss(norm, accurate=accurate)
+        tridiagonal = self.tridiagonal()
+        below_upper = _last_pivot(upper - tridiagonal.diagonal, tridiagonal.beside)
+        # the column that gives Gauss-Radau, of the length that moves the largest eigenvalue to the bound
+        square = upper * below_upper / (below_upper + self.diagonal[-1] ** 2)
+        return self._widened(np.append(self.beside[:-1], np.sqrt(square)), norm, accurate)
+
+    def _widened(self, beside: Array, norm: float, accurate: bool) -> Measure:
+        """Measure of the (dimension, dimension + 1) matrix."""
+        if accurate:
+            return _measure_of_singular_values(self.diagonal, beside, norm)
+        wide = Bidiagonal(np.append(self.diagonal, 0.0), np.append(beside, 0.0)).tridiagonal()
+        return _measure(wide.diagonal, wide.beside[:-1], norm)
+
+
+def _measure(diagonal: Array, beside: Array, norm: float) -> Measure:
+    """Rule of a positive semidefinite tridiagonal matrix."""
+    nodes, vectors = eigh_tridiagonal(diagonal, beside)
+    nodes[nodes <= len(nodes) * EPS * nodes[-1]] = 0.0
+    return Measure(nodes, norm * vectors[0], vectors)
+
+
+def _measure_of_singular_values(diagonal: Array, beside: Array, norm: float) -> Measure:
+    """Rule of R'R from the tridiagonal matrix with zero diagonal whose eigenvalues are plus and minus R's singular values.
+
+    Both signs are kept: where a singular value is within rounding of 0, the eigenvectors of the pair are mixed, and only
+    the sum over both is right.
+    """
+    between = np.empty(len(diagonal) + len(beside))
+    between[0::2], between[1::2] = diagonal, beside
+    values, vectors = eigh_tridiagonal(np.zeros(len(between) + 1), between)
+    values[np.abs(values) <= len(values) * EPS * values[-1]] = 0.0
+    return Measure(values**2, norm * vectors[0], vectors[0::2])
+
+
+def _last_pivot(diagonal: Array, beside: Array) -> float:
+    """Last pivot of a tridiagonal matrix that is positive definite but for rounding, and taken to be positive."""
+    smallest = EPS * float(np.abs(diagonal).max())
+    pivot = max(float(diagonal[0]), smallest)
+    for entry, square in zip(diagonal[1:].tolist(), (beside[: len(diagonal) - 1] ** 2).tolist(), strict=True):
+        pivot = max(entry - square / pivot, smallest)
+    return pivot
+
+
+def eigh_tridiagonal(diagonal: Array, beside: Array) -> tuple[Array, Array]:
+    """Eigenvalues in increasing order and eigenvectors of a symmetric tridiagonal matrix.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (n,)
+    beside : ndarray of shape (n - 1,)
+
+    Returns
+    -------
+    eigenvalues : ndarray of shape (n,)
+    eigenvectors : ndarray of shape (n, n)
+    """
+    if len(diagonal) == 1:
+        return diagonal.copy(), np.ones((1, 1))
+    # "stemr", which SciPy takes by default, fails on zero diagonals with clustered eigenvalues; SciPy 1.12 has no "stevd"
+    for driver in ("stevd", "stev"):
+        try:
+            values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, beside, lapack_driver=driver)
+        except (ValueError, np.linalg.LinAlgError):
+            continue
+        return values, vectors
+    return scipy.linalg.eigh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))  # type: ignore[no-any-return]
