@@ -56,6 +56,7 @@ class KrylovSpace(abc.ABC):
         scaled = np.divide(start, unit, out=np.zeros_like(start), where=unit > 0)
         lengths = np.linalg.norm(scaled, axis=0)
         self.norms: Array = unit * lengths
+        self.n_parameters = len(start)
         self.dimension = 0
         self.max_dimension = max_dimension
         self._basis = _Basis(start.shape, memory)

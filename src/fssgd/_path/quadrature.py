@@ -43,11 +43,17 @@ class Measure:
         Coordinates of the start along the eigenvectors; their squares are the weights.
     vectors : ndarray of shape (dimension, n_nodes)
         Eigenvectors in the basis of the Krylov space.
+    uncertainty : ndarray of shape (n_nodes,)
+        Rounding of the nodes.
+    is_null : ndarray of shape (n_nodes,) of bool
+        Whether a node is 0 within rounding.
     """
 
     nodes: Array
     components: Array
     vectors: Array
+    uncertainty: Array
+    is_null: npt.NDArray[np.bool_]
 
     @property
     def weights(self) -> Array:
@@ -56,7 +62,8 @@ class Measure:
 
     def shifted(self, factor: float, shift: float) -> Measure:
         """Return the measure of ``factor A'A + shift I``."""
-        return Measure(factor * self.nodes + shift, self.components, self.vectors)
+        is_null = self.is_null & (shift == 0)
+        return Measure(factor * self.nodes + shift, self.components, self.vectors, factor * self.uncertainty, is_null)
 
     def function(self, values: Array) -> Array:
         """Coordinates of f(T) times the start in the basis of the Krylov space, from the values of f at the nodes."""
@@ -65,7 +72,13 @@ class Measure:
     @classmethod
     def empty(cls) -> Measure:
         """Return the measure of a start that is 0."""
-        return cls(np.empty(0), np.empty(0), np.empty((0, 0)))
+        nothing = np.empty(0)
+        return cls(nothing, nothing, np.empty((0, 0)), nothing, nothing.astype(bool))
+
+    @classmethod
+    def of(cls, nodes: Array, vectors: Array, rows: slice, norm: float, uncertainty: Array) -> Measure:
+        """Return the rule of a matrix with these eigenvectors, of which some rows are basis vectors of the space."""
+        return cls(nodes, norm * vectors[0], vectors[rows], uncertainty, nodes <= len(nodes) * uncertainty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +108,7 @@ class Tridiagonal:
         if self.is_invariant:
             return self.gauss(norm)
         last = self.beside[-1] ** 2 / _last_pivot(self.diagonal, self.beside)
-        return _measure(np.append(self.diagonal, last), self.beside, norm)
+        return _measure(np.append(self.diagonal, last), self.beside, norm, singular=True)
 
     def lobatto(self, norm: float, upper: float, *, accurate: bool = False) -> Measure:
         """Gauss-Lobatto rule with nodes at 0 and at an upper bound of the spectrum."""
@@ -105,7 +118,7 @@ class Tridiagonal:
         below_upper = _last_pivot(upper - self.diagonal, self.beside)
         square = upper / (1.0 / above_zero + 1.0 / below_upper)
         beside = np.append(self.beside[:-1], np.sqrt(square))
-        return _measure(np.append(self.diagonal, square / above_zero), beside, norm)
+        return _measure(np.append(self.diagonal, square / above_zero), beside, norm, singular=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +140,7 @@ class Bidiagonal:
         return bool(self.beside[-1] == 0)
 
     def tridiagonal(self) -> Tridiagonal:
-        """R'R."""
+        """Return R'R, with what leads out of the space."""
         diagonal = self.diagonal**2
         diagonal[1:] += self.beside[:-1] ** 2
         return Tridiagonal(diagonal, self.diagonal * self.beside)
@@ -169,27 +182,51 @@ class Bidiagonal:
         if accurate:
             return _measure_of_singular_values(self.diagonal, beside, norm)
         wide = Bidiagonal(np.append(self.diagonal, 0.0), np.append(beside, 0.0)).tridiagonal()
-        return _measure(wide.diagonal, wide.beside[:-1], norm)
+        return _measure(wide.diagonal, wide.beside[:-1], norm, singular=True)
 
 
-def _measure(diagonal: Array, beside: Array, norm: float) -> Measure:
+def largest_within(matrix: Tridiagonal | Bidiagonal, gauss: Measure) -> float:
+    """Largest eigenvalue that the start has a part in, from above, once the space has found it.
+
+    Parameters
+    ----------
+    matrix : Tridiagonal or Bidiagonal
+    gauss : Measure
+        Its Gauss rule.
+
+    Returns
+    -------
+    float
+        The largest node and twice the norm of its residual, which tells how far an eigenvalue can be from it.
+    """
+    out = matrix.tridiagonal().beside[-1] if isinstance(matrix, Bidiagonal) else matrix.beside[-1]
+    vector, largest = gauss.vectors[:, -1], float(gauss.nodes[-1])
+    residual = float(out * abs(vector[-1]) / np.linalg.norm(vector))
+    return largest * (1.0 + 4.0 * EPS) + 2.0 * residual
+
+
+def _measure(diagonal: Array, beside: Array, norm: float, *, singular: bool = False) -> Measure:
     """Rule of a positive semidefinite tridiagonal matrix."""
     nodes, vectors = eigh_tridiagonal(diagonal, beside)
-    nodes[nodes <= len(nodes) * EPS * nodes[-1]] = 0.0
-    return Measure(nodes, norm * vectors[0], vectors)
+    nodes = np.maximum(nodes, 0.0)
+    if singular:
+        nodes[0] = 0.0
+    return Measure.of(nodes, vectors, slice(None), norm, np.full(len(nodes), EPS * nodes[-1]))
 
 
 def _measure_of_singular_values(diagonal: Array, beside: Array, norm: float) -> Measure:
-    """Rule of R'R from the tridiagonal matrix with zero diagonal whose eigenvalues are plus and minus R's singular values.
+    """Rule of R'R from the matrix with zero diagonal whose eigenvalues are plus and minus the singular values of R.
 
-    Both signs are kept: where a singular value is within rounding of 0, the eigenvectors of the pair are mixed, and only
-    the sum over both is right.
+    Both signs are kept: where a singular value is 0 within rounding, the eigenvectors of the pair are mixed, and only the
+    sum over both is right.
     """
     between = np.empty(len(diagonal) + len(beside))
     between[0::2], between[1::2] = diagonal, beside
     values, vectors = eigh_tridiagonal(np.zeros(len(between) + 1), between)
-    values[np.abs(values) <= len(values) * EPS * values[-1]] = 0.0
-    return Measure(values**2, norm * vectors[0], vectors[0::2])
+    if len(beside) == len(diagonal):  # one column more than rows: the singular value in the middle is 0
+        values[len(diagonal)] = 0.0
+    rounding = EPS * values[-1]
+    return Measure.of(values**2, vectors, slice(0, None, 2), norm, rounding * (2.0 * np.abs(values) + rounding))
 
 
 def _last_pivot(diagonal: Array, beside: Array) -> float:

@@ -1,0 +1,396 @@
+"""Iterate k of gradient descent from a Krylov space: the stopping step bracketed, the iterate certified.
+
+With ``H = 2 A'A + shift I``, g = grad F(theta_0) and phi_k(h) = (1 - (1 - eta h)^k) / h,
+
+    theta_k = theta_0 - phi_k(H) g,    ||grad F_k||^2 = g' (1 - eta H)^(2k) g,    F_k = F_0 - g' phi_2k(H) g / 2.
+
+A Krylov space of dimension m from g evaluates all three on its small matrix, exactly if m >= k and to rounding long
+before. All even derivatives of (1 - eta h)^(2k) are positive, and up to eta = 1 / L the odd ones are negative: so Gauss
+and Gauss-Radau (above 1 / L: Gauss-Lobatto) quadrature bound ||grad F_k|| from both sides for every k at once, and the
+first k below the threshold with it. The space grows until both give the same k and nearly the same iterate.
+
+References
+----------
+Golub, G. H. and Meurant, G. (2010). Matrices, Moments and Quadrature with Applications. Princeton University Press.
+:doi:`10.1515/9781400833887`
+
+Druskin, V. L. and Knizhnerman, L. A. (1989). Two polynomial methods of calculating functions of symmetric matrices.
+USSR Computational Mathematics and Mathematical Physics 29(6), 112-121. :doi:`10.1016/S0041-5553(89)80020-5`
+
+Musco, C., Musco, C. and Sidford, A. (2018). Stability of the Lanczos method for matrix function approximation.
+Proceedings of the 29th Annual ACM-SIAM Symposium on Discrete Algorithms, 1605-1624. :doi:`10.1137/1.9781611975031.105`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fssgd._path.krylov_space import KrylovSpace
+from fssgd._path.power_sums import PowerSum
+from fssgd._path.quadrature import Measure, largest_within
+from fssgd._path.spectral_filter import Filter
+from fssgd._path.step_counts import StepCounts, as_float, first_integer
+
+Array = npt.NDArray[np.float64]
+Reason = Literal["converged", "max_iter", "diverged"]
+EPS = float(np.finfo(np.float64).eps)
+ACCURACY = 1e-10  # of the displacement, relative
+SINGULAR_VALUES_FROM = 1e-11  # eps k from which nodes are taken from singular values
+FIRST_CHECK, GROWTH = 8, 1.25
+MAX_DIMENSION = 5000  # of a small matrix, if the data has room for more
+
+
+@dataclass(frozen=True, eq=False)
+class FixedStepDescent:
+    """What is asked of the Krylov space of the gradient at the start.
+
+    Parameters
+    ----------
+    learning_rate : float
+        eta.
+    curvature : float
+        Upper bound of the largest eigenvalue of H.
+    loss : float
+        F_0.
+    max_iter : int or inf
+    threshold : float or None
+        Stop at the first k with ||grad F_k|| <= threshold; None runs all the steps.
+    shift : float
+        What H adds to 2 A'A along every parameter: twice the penalty where all of them are penalised.
+    apart_eigenvalues : ndarray of shape (n_apart,)
+        Of parameters that are eigenvectors by themselves and kept out of the space, such as the intercept of centred
+        features. They come last in displacements.
+    apart_gradient : ndarray of shape (n_apart, n_outputs)
+        g along them.
+    highest_loss : callable or None
+        Takes the lowest F so far and a displacement to the largest F that rounding explains there; above it the descent
+        has diverged. None never does.
+    """
+
+    learning_rate: float
+    curvature: float
+    loss: float
+    max_iter: int | float
+    threshold: float | None
+    shift: float = 0.0
+    apart_eigenvalues: Array = field(default_factory=lambda: np.empty(0))
+    apart_gradient: Array = field(default_factory=lambda: np.empty((0, 0)))
+    highest_loss: Callable[[float, Array], float] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RitzSums:
+    """A descent along the eigenvectors of the small matrices of a Krylov space.
+
+    Parameters
+    ----------
+    descent : FixedStepDescent
+    measures : list of Measure
+        Of H, one an output.
+    n_parameters : int
+    """
+
+    descent: FixedStepDescent
+    measures: list[Measure]
+    n_parameters: int
+
+    @cached_property
+    def filter(self) -> Filter:
+        """Factors of k steps along the nodes of all outputs, the parameters apart last."""
+        nodes = [measure.nodes for measure in self.measures]
+        return Filter(
+            np.concatenate([*nodes, self.descent.apart_eigenvalues]), self.descent.learning_rate, self.n_parameters
+        )
+
+    @cached_property
+    def weights(self) -> Array:
+        """Squared gradient at the start along each node."""
+        apart = (self.descent.apart_gradient**2).sum(axis=1)
+        return np.concatenate([*(measure.weights for measure in self.measures), apart])
+
+    @cached_property
+    def _is_null(self) -> npt.NDArray[np.bool_]:
+        apart = np.zeros(len(self.descent.apart_eigenvalues), dtype=bool)
+        return np.concatenate([*(measure.is_null for measure in self.measures), apart])
+
+    @cached_property
+    def squared_gradient(self) -> PowerSum:
+        """||grad F_k||^2 as a sum of powers."""
+        return PowerSum.of(self.weights, self.filter.logs)
+
+    @cached_property
+    def excess_loss(self) -> PowerSum:
+        """F_k less its minimum over the space, as a sum of powers."""
+        inverses = np.where(self._is_null, 0.0, self.filter.inverses)  # the squared rounding of g over that of h
+        return PowerSum.of(0.5 * self.weights * inverses, self.filter.logs)
+
+    @cached_property
+    def minimum(self) -> float:
+        """Minimum of F over the space."""
+        return max(self.descent.loss - self.excess_loss.at(0), 0.0)
+
+    def loss(self, k: int | float) -> float:
+        """F_k; inf where it overflows."""
+        return self.minimum + self.excess_loss.at(k)
+
+    def travelled(self, k: int | float) -> list[Array]:
+        """phi_k at the nodes of each output, and last of the parameters apart."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self.filter.values(StepCounts(as_float(k), bool(k != np.inf and k % 2)))
+        if k == np.inf:  # of least norm: nothing moves along the null space
+            values[self._is_null] = 0.0
+        else:
+            values[self.filter.eigenvalues == 0] = self.descent.learning_rate * as_float(k)
+        return np.split(values, np.cumsum([len(measure.nodes) for measure in self.measures]))
+
+    def coefficients(self, k: int | float) -> list[Array]:
+        """phi_k(H) g of each output, in the basis of its space."""
+        return [measure.function(phi) for measure, phi in zip(self.measures, self.travelled(k)[:-1], strict=True)]
+
+    def rounding_of_norm(self, k: int | float) -> float:
+        """Relative error of ||grad F_k|| by the rounding of nodes and weights; inf where it is 0."""
+        uncertainty = np.concatenate([*(m.uncertainty for m in self.measures), 0.0 * self.descent.apart_eigenvalues])
+        norm, start = np.sqrt(self.squared_gradient.at(k)), np.sqrt(self.weights.sum())
+        if not (0.0 < norm and 0 < k < np.inf):
+            return 0.0 if k == 0 else np.inf
+        with np.errstate(over="ignore", invalid="ignore"):
+            left = self.weights * np.exp(2.0 * StepCounts(as_float(k), False).times(self.filter.logs))
+            moved = as_float(k) * self.filter.learning_rate * float(left @ uncertainty) / norm**2
+        return float(EPS * start / norm + moved)
+
+
+@dataclass(frozen=True, eq=False)
+class KrylovDescent:
+    """The iterate at which a descent stops, and what is certain of it.
+
+    Parameters
+    ----------
+    space : KrylovSpace
+    sums : RitzSums
+        By which every iterate up to ``n_iter`` is known as well as the last.
+    n_iter : int or inf
+        The step at which it stops; where ``certain`` is False, the first at which it may.
+    reason : {"converged", "max_iter", "diverged"}
+        Why it stops there.
+    bracket : tuple of (int or inf, int or inf)
+        Steps between which stepping in exact arithmetic stops, both included: as far as the space tells, and as far as
+        float64 does.
+    certain : bool
+        Whether the space tells where it stops, and float64 does to 1e-6 of ``n_iter``.
+    error : float
+        Estimated error of the displacement, relative to its norm in each output: what the space leaves out, and the
+        rounding of the gradient at the start as far as k steps amplify it.
+    """
+
+    space: KrylovSpace
+    sums: RitzSums
+    n_iter: int | float
+    reason: Reason
+    bracket: tuple[int | float, int | float]
+    certain: bool
+    error: float
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the space, half the number of products."""
+        return self.space.dimension
+
+    @property
+    def gradient_norm(self) -> float:
+        """||grad F|| at the iterate."""
+        return float(np.sqrt(self.sums.squared_gradient.at(self.n_iter)))
+
+    @property
+    def loss(self) -> float:
+        """F at the iterate."""
+        return self.sums.loss(self.n_iter)
+
+    def displacement(self, k: int | float | None = None) -> Array:
+        """Return theta_k - theta_0.
+
+        Parameters
+        ----------
+        k : int or inf, default=None
+            Up to ``n_iter``; None is that.
+
+        Returns
+        -------
+        ndarray of shape (n_parameters + n_apart, n_outputs)
+        """
+        return _displacement(self.space, self.sums, self.n_iter if k is None else k)
+
+    def ritz_vectors(self, output: int) -> Array:
+        """Return the vectors at the nodes of ``sums.measures[output]``, of shape (n_parameters, n_nodes)."""
+        return np.asarray(self.space.vectors(output) @ self.sums.measures[output].vectors)
+
+
+def descend(
+    space: KrylovSpace,
+    descent: FixedStepDescent,
+    *,
+    max_dimension: int = MAX_DIMENSION,
+    on_check: Callable[[int, int | float, int | float], object] | None = None,
+) -> KrylovDescent:
+    """Extend the space until it is certain where the descent stops and the iterate there is accurate to 1e-10.
+
+    Parameters
+    ----------
+    space : KrylovSpace
+        Of the gradient at the start, without the parameters apart.
+    descent : FixedStepDescent
+    max_dimension : int, default=5000
+        Of the space; where it does not suffice, the result says what is certain.
+    on_check : callable, default=None
+        Called as ``on_check(dimension, k_lo, k_hi)`` whenever the bracket is taken anew.
+
+    Returns
+    -------
+    KrylovDescent
+    """
+    accurate = descent.threshold is None and _needs_singular_values(descent.max_iter)
+    earlier = None
+    for dimension in _dimensions(max_dimension):
+        space.extend(dimension)
+        lower, upper = _both_rules(space, descent, accurate=accurate)
+        low, high = _stop(space, lower), _stop(space, upper)
+        if not accurate and _needs_singular_values(low[0]):
+            accurate = True
+            lower, upper = _both_rules(space, descent, accurate=True)
+            low, high = _stop(space, lower), _stop(space, upper)
+        if high[0] < low[0]:  # by rounding: they have met
+            high = low
+        if on_check is not None:
+            on_check(space.dimension, low[0], high[0])
+        coefficients = lower.coefficients(low[0])
+        if low[0] < np.inf or descent.shift:
+            truncation = _difference(coefficients, upper.coefficients(low[0]))
+        else:  # 1 / h has no bound where there is none of h: how far it moved since the space was a fifth smaller
+            truncation = np.inf if earlier is None else _difference(coefficients, earlier)
+            earlier = coefficients
+        if space.is_exhausted:
+            truncation = 0.0
+        if space.is_exhausted or (low == high and truncation <= ACCURACY):
+            break
+    error = truncation + _rounding(space, lower, low[0], coefficients)
+    bracket = _rounded_bracket(descent, lower, upper, low[0], high[0])
+    is_resolved = bracket[0] == bracket[1] or as_float(bracket[1]) - as_float(bracket[0]) <= 1.0 + 1e-6 * as_float(
+        low[0]
+    )
+    return KrylovDescent(space, lower, *low, bracket, low == high and is_resolved, error)
+
+
+def _dimensions(limit: int) -> Iterator[int]:
+    """Yield the dimensions at which to look: small matrices cost their square, and so next to nothing in all."""
+    dimension = FIRST_CHECK
+    while dimension < limit:
+        yield dimension
+        dimension += max(4, dimension // 4)
+    yield limit
+
+
+def _needs_singular_values(k: int | float) -> bool:
+    """Whether k steps amplify the rounding of eigenvalues, eps k, to what shows."""
+    return EPS * as_float(k) > SINGULAR_VALUES_FROM
+
+
+def _both_rules(space: KrylovSpace, descent: FixedStepDescent, *, accurate: bool) -> tuple[RitzSums, RitzSums]:
+    """Return the sums that bound the gradient norm from below and from above."""
+    limit = descent.learning_rate * descent.curvature
+    below, above = [], []
+    for output, norm in enumerate(space.norms.tolist()):
+        if norm == 0:
+            below.append(Measure.empty())
+            above.append(Measure.empty())
+            continue
+        matrix = space.matrix(output)
+        gauss = matrix.gauss(norm, accurate=accurate)
+        if limit <= 1.0 + 1e-12:
+            beyond = matrix.radau(norm, accurate=accurate)
+        else:
+            bound = max(0.5 * (min(descent.curvature, 2.0 / descent.learning_rate) - descent.shift), 0.0)
+            if limit > 2.0:
+                # a bound that is a little too high would let the sum grow where no eigenvalue does; and where the step
+                # is too large indeed, the largest eigenvalue is the first that the space finds
+                bound = largest_within(matrix, gauss)
+            beyond = matrix.lobatto(norm, bound, accurate=accurate)
+        below.append(gauss.shifted(2.0, descent.shift))
+        above.append(beyond.shifted(2.0, descent.shift))
+    n_parameters = space.n_parameters + len(descent.apart_eigenvalues)
+    return RitzSums(descent, below, n_parameters), RitzSums(descent, above, n_parameters)
+
+
+def _stop(space: KrylovSpace, sums: RitzSums) -> tuple[int | float, Reason]:
+    """Return the step at which stepping would stop if these sums were exact, and why."""
+    descent = sums.descent
+    k, reason = descent.max_iter, "max_iter"
+    if descent.threshold is not None:
+        converged = sums.squared_gradient.first_below(descent.threshold**2)
+        if converged <= k and (converged < np.inf or sums.squared_gradient.at(np.inf) <= descent.threshold**2):
+            k, reason = converged, "converged"
+    if descent.highest_loss is not None and not sums.filter.stable:
+        risen = _first_rise(space, sums, descent.highest_loss)
+        if risen < k or (risen == k and reason == "max_iter"):
+            k, reason = risen, "diverged"
+    return k, reason
+
+
+def _first_rise(space: KrylovSpace, sums: RitzSums, highest_loss: Callable[[float, Array], float]) -> int | float:
+    """First k at which F exceeds what rounding explains, past the minimum of F."""
+    turn = sums.excess_loss.turn()
+    if turn == np.inf:  # the modes that would grow are absent
+        return np.inf
+    lowest = sums.loss(turn)
+
+    def risen(k: int) -> bool:
+        loss = sums.loss(k)
+        return not (np.isfinite(loss) and loss <= highest_loss(lowest, _displacement(space, sums, k)))
+
+    return first_integer(risen, int(turn))
+
+
+def _displacement(space: KrylovSpace, sums: RitzSums, k: int | float) -> Array:
+    """theta_k - theta_0, the parameters apart last."""
+    combined = np.zeros((space.dimension, len(space.norms)))
+    for output, coefficients in enumerate(sums.coefficients(k)):
+        found = coefficients[: space.dimension]  # Gauss-Radau goes one vector beyond
+        combined[: len(found), output] = found
+    apart = sums.travelled(k)[-1][:, None] * sums.descent.apart_gradient
+    return -np.vstack([space.combine(combined), apart.reshape(len(apart), len(space.norms))])
+
+
+def _difference(found: list[Array], other: list[Array]) -> float:
+    """Largest relative difference of the coefficients of any output, of which either may have more."""
+    worst = 0.0
+    for a, b in zip(found, other, strict=True):
+        size, both = float(np.linalg.norm(a)), min(len(a), len(b))
+        rest = float(np.linalg.norm(np.concatenate([a[:both] - b[:both], a[both:], b[both:]])))
+        worst = max(worst, rest / size if size > 0 else rest)
+    return worst if np.isfinite(worst) else np.inf
+
+
+def _rounding(space: KrylovSpace, sums: RitzSums, k: int | float, coefficients: list[Array]) -> float:
+    """Relative error of the displacement if g is off by eps |g|, in the direction that k steps amplify most."""
+    worst = EPS
+    for norm, phi, found in zip(space.norms.tolist(), sums.travelled(k), coefficients, strict=False):
+        size = float(np.linalg.norm(found))
+        if size > 0:
+            worst = max(worst, EPS * float(np.abs(phi).max()) * norm / size)
+    return worst
+
+
+def _rounded_bracket(
+    descent: FixedStepDescent, lower: RitzSums, upper: RitzSums, k_lo: int | float, k_hi: int | float
+) -> tuple[int | float, int | float]:
+    """Widen the bracket by what rounding may move ||grad F_k||."""
+    if descent.threshold is None:
+        return k_lo, k_hi
+    square = descent.threshold**2
+    first = lower.squared_gradient.first_below(square * (1.0 + lower.rounding_of_norm(k_lo)) ** 2)
+    last = upper.squared_gradient.first_below(square * max(1.0 - upper.rounding_of_norm(k_hi), 0.0) ** 2)
+    return min(first, k_lo), max(min(last, descent.max_iter), k_hi)
