@@ -24,145 +24,27 @@ Proceedings of the 29th Annual ACM-SIAM Symposium on Discrete Algorithms, 1605-1
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fssgd._path.krylov_space import KrylovSpace
-from fssgd._path.power_sums import PowerSum
 from fssgd._path.quadrature import Measure, largest_within
-from fssgd._path.spectral_filter import Filter
-from fssgd._path.step_counts import StepCounts, as_float, first_integer
+from fssgd._path.ritz_sums import FixedStepDescent, RitzSums
+from fssgd._path.step_counts import as_float, first_integer
 
 Array = npt.NDArray[np.float64]
 Reason = Literal["converged", "max_iter", "diverged"]
+CONVERGED: Reason = "converged"
+MAX_ITER: Reason = "max_iter"
+DIVERGED: Reason = "diverged"
 EPS = float(np.finfo(np.float64).eps)
 ACCURACY = 1e-10  # of the displacement, relative
 SINGULAR_VALUES_FROM = 1e-11  # eps k from which nodes are taken from singular values
 FIRST_CHECK, GROWTH = 8, 1.25
 MAX_DIMENSION = 5000  # of a small matrix, if the data has room for more
-
-
-@dataclass(frozen=True, eq=False)
-class FixedStepDescent:
-    """What is asked of the Krylov space of the gradient at the start.
-
-    Parameters
-    ----------
-    learning_rate : float
-        eta.
-    curvature : float
-        Upper bound of the largest eigenvalue of H.
-    loss : float
-        F_0.
-    max_iter : int or inf
-    threshold : float or None
-        Stop at the first k with ||grad F_k|| <= threshold; None runs all the steps.
-    shift : float
-        What H adds to 2 A'A along every parameter: twice the penalty where all of them are penalised.
-    apart_eigenvalues : ndarray of shape (n_apart,)
-        Of parameters that are eigenvectors by themselves and kept out of the space, such as the intercept of centred
-        features. They come last in displacements.
-    apart_gradient : ndarray of shape (n_apart, n_outputs)
-        g along them.
-    highest_loss : callable or None
-        Takes the lowest F so far and a displacement to the largest F that rounding explains there; above it the descent
-        has diverged. None never does.
-    """
-
-    learning_rate: float
-    curvature: float
-    loss: float
-    max_iter: int | float
-    threshold: float | None
-    shift: float = 0.0
-    apart_eigenvalues: Array = field(default_factory=lambda: np.empty(0))
-    apart_gradient: Array = field(default_factory=lambda: np.empty((0, 0)))
-    highest_loss: Callable[[float, Array], float] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class RitzSums:
-    """A descent along the eigenvectors of the small matrices of a Krylov space.
-
-    Parameters
-    ----------
-    descent : FixedStepDescent
-    measures : list of Measure
-        Of H, one an output.
-    n_parameters : int
-    """
-
-    descent: FixedStepDescent
-    measures: list[Measure]
-    n_parameters: int
-
-    @cached_property
-    def filter(self) -> Filter:
-        """Factors of k steps along the nodes of all outputs, the parameters apart last."""
-        nodes = [measure.nodes for measure in self.measures]
-        return Filter(
-            np.concatenate([*nodes, self.descent.apart_eigenvalues]), self.descent.learning_rate, self.n_parameters
-        )
-
-    @cached_property
-    def weights(self) -> Array:
-        """Squared gradient at the start along each node."""
-        apart = (self.descent.apart_gradient**2).sum(axis=1)
-        return np.concatenate([*(measure.weights for measure in self.measures), apart])
-
-    @cached_property
-    def _is_null(self) -> npt.NDArray[np.bool_]:
-        apart = np.zeros(len(self.descent.apart_eigenvalues), dtype=bool)
-        return np.concatenate([*(measure.is_null for measure in self.measures), apart])
-
-    @cached_property
-    def squared_gradient(self) -> PowerSum:
-        """||grad F_k||^2 as a sum of powers."""
-        return PowerSum.of(self.weights, self.filter.logs)
-
-    @cached_property
-    def excess_loss(self) -> PowerSum:
-        """F_k less its minimum over the space, as a sum of powers."""
-        inverses = np.where(self._is_null, 0.0, self.filter.inverses)  # the squared rounding of g over that of h
-        return PowerSum.of(0.5 * self.weights * inverses, self.filter.logs)
-
-    @cached_property
-    def minimum(self) -> float:
-        """Minimum of F over the space."""
-        return max(self.descent.loss - self.excess_loss.at(0), 0.0)
-
-    def loss(self, k: int | float) -> float:
-        """F_k; inf where it overflows."""
-        return self.minimum + self.excess_loss.at(k)
-
-    def travelled(self, k: int | float) -> list[Array]:
-        """phi_k at the nodes of each output, and last of the parameters apart."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = self.filter.values(StepCounts(as_float(k), bool(k != np.inf and k % 2)))
-        if k == np.inf:  # of least norm: nothing moves along the null space
-            values[self._is_null] = 0.0
-        else:
-            values[self.filter.eigenvalues == 0] = self.descent.learning_rate * as_float(k)
-        return np.split(values, np.cumsum([len(measure.nodes) for measure in self.measures]))
-
-    def coefficients(self, k: int | float) -> list[Array]:
-        """phi_k(H) g of each output, in the basis of its space."""
-        return [measure.function(phi) for measure, phi in zip(self.measures, self.travelled(k)[:-1], strict=True)]
-
-    def rounding_of_norm(self, k: int | float) -> float:
-        """Relative error of ||grad F_k|| by the rounding of nodes and weights; inf where it is 0."""
-        uncertainty = np.concatenate([*(m.uncertainty for m in self.measures), 0.0 * self.descent.apart_eigenvalues])
-        norm, start = np.sqrt(self.squared_gradient.at(k)), np.sqrt(self.weights.sum())
-        if not (0.0 < norm and 0 < k < np.inf):
-            return 0.0 if k == 0 else np.inf
-        with np.errstate(over="ignore", invalid="ignore"):
-            left = self.weights * np.exp(2.0 * StepCounts(as_float(k), False).times(self.filter.logs))
-            moved = as_float(k) * self.filter.learning_rate * float(left @ uncertainty) / norm**2
-        return float(EPS * start / norm + moved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,15 +210,15 @@ def _both_rules(space: KrylovSpace, descent: FixedStepDescent, *, accurate: bool
 def _stop(space: KrylovSpace, sums: RitzSums) -> tuple[int | float, Reason]:
     """Return the step at which stepping would stop if these sums were exact, and why."""
     descent = sums.descent
-    k, reason = descent.max_iter, "max_iter"
+    k, reason = descent.max_iter, MAX_ITER
     if descent.threshold is not None:
         converged = sums.squared_gradient.first_below(descent.threshold**2)
         if converged <= k and (converged < np.inf or sums.squared_gradient.at(np.inf) <= descent.threshold**2):
-            k, reason = converged, "converged"
+            k, reason = converged, CONVERGED
     if descent.highest_loss is not None and not sums.filter.stable:
         risen = _first_rise(space, sums, descent.highest_loss)
-        if risen < k or (risen == k and reason == "max_iter"):
-            k, reason = risen, "diverged"
+        if risen < k or (risen == k and reason == MAX_ITER):
+            k, reason = risen, DIVERGED
     return k, reason
 
 

@@ -61,8 +61,8 @@ class KrylovSpace(abc.ABC):
         self.max_dimension = max_dimension
         self._basis = _Basis(start.shape, memory)
         self._vector: Array = np.divide(scaled, lengths, out=scaled, where=lengths > 0)
-        self._previous: Array | None = None
-        self._kept: tuple[Array, Array | None] | None = None  # the recurrence where the basis ends
+        self._carried: Array | float = 0.0  # what the recurrence takes off the next product
+        self._resume: tuple[Array, Array | float] | None = None  # the recurrence where the basis ends
         self._diagonal: list[Array] = []
         self._beside: list[Array] = []
         self._ended = self.norms == 0
@@ -75,7 +75,7 @@ class KrylovSpace(abc.ABC):
     @property
     def is_orthogonal(self) -> bool:
         """Whether all basis vectors are in memory, and orthogonal to working precision."""
-        return self._kept is None
+        return self._resume is None
 
     def extend(self, dimension: int) -> None:
         """Take steps until the spaces are of this dimension, or invariant.
@@ -99,15 +99,14 @@ class KrylovSpace(abc.ABC):
         ndarray of shape (n_parameters, n_outputs)
         """
         total = self._basis.combine(coefficients)
-        if self._kept is None or len(coefficients) <= len(self._basis):
+        if self._resume is None or len(coefficients) <= len(self._basis):
             return total
-        vector, previous = self._kept
+        vector, carried = self._resume
         for i in range(len(self._basis), len(coefficients)):
             total += coefficients[i] * vector
             if i + 1 < len(coefficients):
-                beside = self._beside[i - 1] if i else None
-                _, rest, previous = self._expand(vector, previous, beside, self._diagonal[i])
-                vector = _divided(rest, self._beside[i])
+                _, rest, previous = self._expand(vector, carried, self._diagonal[i])
+                vector, carried = _divided(rest, self._beside[i]), self._beside[i] * previous
         return total
 
     def vectors(self, output: int) -> Array:
@@ -130,19 +129,18 @@ class KrylovSpace(abc.ABC):
 
     @abc.abstractmethod
     def _expand(
-        self, vector: Array, previous: Array | None, beside: Array | None, diagonal: Array | None
+        self, vector: Array, carried: Array | float, diagonal: Array | None = None
     ) -> tuple[Array, Array, Array]:
-        """Apply the recurrence, with the diagonal entries of a first pass if they are known.
+        """Apply the recurrence, with the diagonal entries of a first pass if there was one.
 
-        Returns the diagonal entries, the next basis vectors before they are scaled, and the vectors to hand back in as
-        ``previous``.
+        Returns the diagonal entries, the next basis vectors before they are scaled, and what is to be carried over into
+        the next step, times the off-diagonal entries.
         """
 
     def _step(self) -> None:
-        if self._kept is None and not self._basis.append(self._vector):
-            self._kept = self._vector, self._previous
-        beside = self._beside[-1] if self._beside else None
-        diagonal, rest, self._previous = self._expand(self._vector, self._previous, beside, None)
+        if self._resume is None and not self._basis.append(self._vector):
+            self._resume = self._vector, self._carried
+        diagonal, rest, previous = self._expand(self._vector, self._carried)
         length = self._basis.orthogonalise(rest) if self.is_orthogonal else np.linalg.norm(rest, axis=0)
         scale = np.max([*self._diagonal, diagonal], axis=0)
         self.dimension += 1
@@ -150,7 +148,7 @@ class KrylovSpace(abc.ABC):
         if self.is_orthogonal and self.dimension >= self.max_dimension:
             self._ended[:] = True
         length = np.where(self._ended, 0.0, length)
-        self._vector = _divided(rest, length)
+        self._vector, self._carried = _divided(rest, length), length * previous
         self._diagonal.append(diagonal)
         self._beside.append(length)
 
@@ -189,11 +187,9 @@ class GolubKahan(KrylovSpace):
         return Bidiagonal(*self._entries(output))
 
     def _expand(
-        self, vector: Array, previous: Array | None, beside: Array | None, diagonal: Array | None
+        self, vector: Array, carried: Array | float, diagonal: Array | None = None
     ) -> tuple[Array, Array, Array]:
-        left = np.array(self._matvec(vector), dtype=np.float64)
-        if previous is not None:
-            left -= beside * previous
+        left = np.asarray(self._matvec(vector), dtype=np.float64) - carried
         if diagonal is None:
             diagonal = np.linalg.norm(left, axis=0)
             scale = np.max([*self._diagonal, diagonal], axis=0)
@@ -224,11 +220,9 @@ class Lanczos(KrylovSpace):
         return Tridiagonal(*self._entries(output))
 
     def _expand(
-        self, vector: Array, previous: Array | None, beside: Array | None, diagonal: Array | None
+        self, vector: Array, carried: Array | float, diagonal: Array | None = None
     ) -> tuple[Array, Array, Array]:
-        rest = np.array(self._gram_matvec(vector), dtype=np.float64)
-        if previous is not None:
-            rest -= beside * previous
+        rest = np.asarray(self._gram_matvec(vector), dtype=np.float64) - carried
         if diagonal is None:
             diagonal = np.einsum("ij,ij->j", rest, vector)
         return diagonal, rest - diagonal * vector, vector
@@ -276,7 +270,7 @@ class _Basis:
         left is rounding along the basis: scaled up as it is, it would add Ritz values without bound.
         """
         norms = np.linalg.norm(vectors, axis=0)
-        for j in np.flatnonzero(norms):
+        for j in np.flatnonzero(norms).tolist():
             column, blocks = np.ascontiguousarray(vectors[:, j]), self._used(j)
             for _ in range(MAX_PASSES):
                 for block in blocks:

@@ -217,8 +217,8 @@ def _measure(diagonal: Array, beside: Array, norm: float, *, singular: bool = Fa
 def _measure_of_singular_values(diagonal: Array, beside: Array, norm: float) -> Measure:
     """Rule of R'R from the matrix with zero diagonal whose eigenvalues are plus and minus the singular values of R.
 
-    Both signs are kept: where a singular value is 0 within rounding, the eigenvectors of the pair are mixed, and only the
-    sum over both is right.
+    Both signs are kept: where a singular value is 0 within rounding, the eigenvectors of the pair are mixed, and only
+    the sum over both is right.
     """
     between = np.empty(len(diagonal) + len(beside))
     between[0::2], between[1::2] = diagonal, beside
@@ -253,7 +253,7 @@ def eigh_tridiagonal(diagonal: Array, beside: Array) -> tuple[Array, Array]:
     """
     if len(diagonal) == 1:
         return diagonal.copy(), np.ones((1, 1))
-    # "stemr", which SciPy takes by default, fails on zero diagonals with clustered eigenvalues; SciPy 1.12 has no "stevd"
+    # "stemr", SciPy's choice, fails on zero diagonals with clustered eigenvalues; older SciPy does not know "stevd"
     for driver in ("stevd", "stev"):
         try:
             values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, beside, lapack_driver=driver)
