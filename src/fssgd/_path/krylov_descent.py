@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fssgd._path.krylov_space import KrylovSpace
-from fssgd._path.quadrature import Measure, largest_within
+from fssgd._path.quadrature import Measure, SmallMatrix
 from fssgd._path.ritz_sums import FixedStepDescent, RitzSums
 from fssgd._path.step_counts import as_float, first_integer
 
@@ -183,28 +183,33 @@ def _needs_singular_values(k: int | float) -> bool:
 
 def _both_rules(space: KrylovSpace, descent: FixedStepDescent, *, accurate: bool) -> tuple[RitzSums, RitzSums]:
     """Return the sums that bound the gradient norm from below and from above."""
-    limit = descent.learning_rate * descent.curvature
     below, above = [], []
     for output, norm in enumerate(space.norms.tolist()):
         if norm == 0:
             below.append(Measure.empty())
             above.append(Measure.empty())
             continue
-        matrix = space.matrix(output)
-        gauss = matrix.gauss(norm, accurate=accurate)
-        if limit <= 1.0 + 1e-12:
-            beyond = matrix.radau(norm, accurate=accurate)
+        matrix = space.matrix(output, accurate=accurate)
+        if descent.learning_rate * descent.curvature <= 1.0 + 1e-12:
+            upper = matrix.radau()
         else:
-            bound = max(0.5 * (min(descent.curvature, 2.0 / descent.learning_rate) - descent.shift), 0.0)
-            if limit > 2.0:
-                # a bound that is a little too high would let the sum grow where no eigenvalue does; and where the step
-                # is too large indeed, the largest eigenvalue is the first that the space finds
-                bound = largest_within(matrix, gauss)
-            beyond = matrix.lobatto(norm, bound, accurate=accurate)
-        below.append(gauss.shifted(2.0, descent.shift))
-        above.append(beyond.shifted(2.0, descent.shift))
+            upper = matrix.lobatto(_upper_node(matrix, descent))
+        below.append(matrix.gauss.shifted(2.0, descent.shift))
+        above.append(upper.shifted(2.0, descent.shift))
     n_parameters = space.n_parameters + len(descent.apart_eigenvalues)
     return RitzSums(descent, below, n_parameters), RitzSums(descent, above, n_parameters)
+
+
+def _upper_node(matrix: SmallMatrix, descent: FixedStepDescent) -> float:
+    """Return where Gauss-Lobatto has its upper node, as an eigenvalue of A'A: above all of them, or no rule has it."""
+    stable, largest = 2.0 / descent.learning_rate, descent.curvature
+    if largest < stable:  # along any h between them the gradient falls, too
+        node = min(1.01 * largest, 0.5 * (largest + stable))
+    else:
+        # an upper bound that is a little too high would let the sum grow where no eigenvalue does; and where the step
+        # is too large indeed, the largest eigenvalue is the first that the space finds
+        node = min(largest, 2.0 * matrix.largest() + descent.shift)
+    return max(0.5 * (node - descent.shift), float(matrix.gauss.nodes[-1])) * (1.0 + 1e-10)
 
 
 def _stop(space: KrylovSpace, sums: RitzSums) -> tuple[int | float, Reason]:
@@ -257,12 +262,12 @@ def _difference(found: list[Array], other: list[Array]) -> float:
 
 
 def _rounding(space: KrylovSpace, sums: RitzSums, k: int | float, coefficients: list[Array]) -> float:
-    """Relative error of the displacement if g is off by eps |g|, in the direction that k steps amplify most."""
-    worst = EPS
+    """Relative error of the displacement if g is off by 16 eps |g|, in the direction that k steps amplify most."""
+    worst = 16 * EPS
     for norm, phi, found in zip(space.norms.tolist(), sums.travelled(k), coefficients, strict=False):
         size = float(np.linalg.norm(found))
         if size > 0:
-            worst = max(worst, EPS * float(np.abs(phi).max()) * norm / size)
+            worst = max(worst, 16 * EPS * float(np.abs(phi).max()) * norm / size)
     return worst
 
 

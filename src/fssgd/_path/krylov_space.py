@@ -25,7 +25,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._path.quadrature import Bidiagonal, Tridiagonal
+from fssgd._path.quadrature import Bidiagonal, SmallMatrix, Tridiagonal
 
 Array = npt.NDArray[np.float64]
 Product = Callable[[Array], npt.ArrayLike]
@@ -114,16 +114,18 @@ class KrylovSpace(abc.ABC):
         return self._basis.vectors(output)[:, : len(self._entries(output)[0])]
 
     @abc.abstractmethod
-    def matrix(self, output: int) -> Bidiagonal | Tridiagonal:
-        """Return the small matrix of one output, which must have a space of dimension 1 or more.
+    def matrix(self, output: int, *, accurate: bool = False) -> SmallMatrix:
+        """Return the small matrix of one output, which must not have started from 0.
 
         Parameters
         ----------
         output : int
+        accurate : bool, default=False
+            Whether small eigenvalues are to be found as accurately as the space knows them.
 
         Returns
         -------
-        Bidiagonal or Tridiagonal
+        SmallMatrix
             Of the dimension of its space, which is less than :attr:`dimension` if that is invariant.
         """
 
@@ -182,9 +184,9 @@ class GolubKahan(KrylovSpace):
         super().__init__(start, max_dimension=max_dimension, memory=memory)
         self._matvec, self._rmatvec = matvec, rmatvec
 
-    def matrix(self, output: int) -> Bidiagonal:
+    def matrix(self, output: int, *, accurate: bool = False) -> Bidiagonal:
         """Return R of one output; see :meth:`KrylovSpace.matrix`."""
-        return Bidiagonal(*self._entries(output))
+        return Bidiagonal(*self._entries(output), float(self.norms[output]), accurate)
 
     def _expand(
         self, vector: Array, carried: Array | float, diagonal: Array | None = None
@@ -215,9 +217,9 @@ class Lanczos(KrylovSpace):
         super().__init__(start, max_dimension=max_dimension, memory=memory)
         self._gram_matvec = gram_matvec
 
-    def matrix(self, output: int) -> Tridiagonal:
-        """Return T of one output; see :meth:`KrylovSpace.matrix`."""
-        return Tridiagonal(*self._entries(output))
+    def matrix(self, output: int, *, accurate: bool = False) -> Tridiagonal:
+        """Return T of one output, which knows its eigenvalues to ``eps L`` anyway; see :meth:`KrylovSpace.matrix`."""
+        return Tridiagonal(*self._entries(output), float(self.norms[output]))
 
     def _expand(
         self, vector: Array, carried: Array | float, diagonal: Array | None = None

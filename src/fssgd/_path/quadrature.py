@@ -21,7 +21,9 @@ Society for Industrial and Applied Mathematics, Series B: Numerical Analysis 2(2
 
 from __future__ import annotations
 
+import abc
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -81,128 +83,145 @@ class Measure:
         return cls(nodes, norm * vectors[0], vectors[rows], uncertainty, nodes <= len(nodes) * uncertainty)
 
 
+class SmallMatrix(abc.ABC):
+    """What a Krylov space leaves of A'A, and the quadrature rules of its start."""
+
+    norm: float
+
+    @cached_property
+    @abc.abstractmethod
+    def gauss(self) -> Measure:
+        """Gauss rule."""
+
+    @property
+    @abc.abstractmethod
+    def outward(self) -> float:
+        """Entry of T that leads out of the space; 0 if the space is invariant, and every rule is the Gauss rule."""
+
+    @abc.abstractmethod
+    def radau(self) -> Measure:
+        """Gauss-Radau rule with a node at 0."""
+
+    @abc.abstractmethod
+    def lobatto(self, upper: float) -> Measure:
+        """Gauss-Lobatto rule with nodes at 0 and at ``upper``, which must be above the spectrum."""
+
+    def largest(self) -> float:
+        """Largest eigenvalue that the start has a part in, from above, once the space has found it.
+
+        It is at most the norm of the residual away from the largest node.
+        """
+        vector, largest = self.gauss.vectors[:, -1], float(self.gauss.nodes[-1])
+        return largest + self.outward * float(np.abs(vector[-1]) / np.linalg.norm(vector))
+
+    def _last_pivot(self, distances: Array) -> float:
+        """Last pivot of T less a bound of the spectrum, from the distances of the nodes from it.
+
+        A sum of positive terms: elimination would divide by the rounding of pivots wherever a node is at the bound.
+        """
+        smallest = EPS * float(self.gauss.nodes.max())
+        return 1.0 / float(np.sum(self.gauss.vectors[-1] ** 2 / np.maximum(distances, smallest)))
+
+
 @dataclass(frozen=True, eq=False)
-class Tridiagonal:
+class Tridiagonal(SmallMatrix):
     """T = V'A'A V, as Lanczos leaves it.
 
     Parameters
     ----------
     diagonal, beside : ndarray of shape (dimension,)
-        The last entry of ``beside`` leads out of the space; 0 if the space is invariant.
+        The last entry of ``beside`` leads out of the space.
+    norm : float
+        Of the start.
     """
 
     diagonal: Array
     beside: Array
+    norm: float
+
+    @cached_property
+    def gauss(self) -> Measure:
+        """Gauss rule."""
+        return _measure(self.diagonal, self.beside[:-1], self.norm)
 
     @property
-    def is_invariant(self) -> bool:
-        """Whether there is nothing beyond the space, so that every rule is the Gauss rule and exact."""
-        return bool(self.beside[-1] == 0)
+    def outward(self) -> float:
+        """Last entry of ``beside``."""
+        return float(self.beside[-1])
 
-    def gauss(self, norm: float, *, accurate: bool = False) -> Measure:
-        """Gauss rule for a start of this norm; ``accurate`` has no effect, as T knows its eigenvalues to eps L."""
-        return _measure(self.diagonal, self.beside[:-1], norm)
-
-    def radau(self, norm: float, *, accurate: bool = False) -> Measure:
+    def radau(self) -> Measure:
         """Gauss-Radau rule with a node at 0."""
-        if self.is_invariant:
-            return self.gauss(norm)
-        last = self.beside[-1] ** 2 / _last_pivot(self.diagonal, self.beside)
-        return _measure(np.append(self.diagonal, last), self.beside, norm, singular=True)
+        if self.outward == 0:
+            return self.gauss
+        last = self.outward**2 / self._last_pivot(self.gauss.nodes)
+        return _measure(np.append(self.diagonal, last), self.beside, self.norm, singular=True)
 
-    def lobatto(self, norm: float, upper: float, *, accurate: bool = False) -> Measure:
-        """Gauss-Lobatto rule with nodes at 0 and at an upper bound of the spectrum."""
-        if self.is_invariant:
-            return self.gauss(norm)
-        above_zero = _last_pivot(self.diagonal, self.beside)
-        below_upper = _last_pivot(upper - self.diagonal, self.beside)
-        square = upper / (1.0 / above_zero + 1.0 / below_upper)
+    def lobatto(self, upper: float) -> Measure:
+        """Gauss-Lobatto rule with nodes at 0 and at ``upper``, which must be above the spectrum."""
+        if self.outward == 0:
+            return self.gauss
+        above, below = self._last_pivot(self.gauss.nodes), self._last_pivot(upper - self.gauss.nodes)
+        square = upper / (1.0 / above + 1.0 / below)
         beside = np.append(self.beside[:-1], np.sqrt(square))
-        return _measure(np.append(self.diagonal, square / above_zero), beside, norm, singular=True)
+        return _measure(np.append(self.diagonal, square / above), beside, self.norm, singular=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Bidiagonal:
+class Bidiagonal(SmallMatrix):
     """R with A V = U R, as Golub-Kahan bidiagonalisation leaves it; T is R'R.
 
     Parameters
     ----------
     diagonal, beside : ndarray of shape (dimension,)
-        Diagonal and superdiagonal; the last entry of ``beside`` leads out of the space, 0 if the space is invariant.
+        Diagonal and superdiagonal; the last entry of ``beside`` leads out of the space.
+    norm : float
+        Of the start.
+    accurate : bool, default=False
+        Whether nodes h come from singular values of R, known to ``eps sqrt(h L)``, and not from eigenvalues of R'R,
+        known to ``eps L``; four times the work.
     """
 
     diagonal: Array
     beside: Array
+    norm: float
+    accurate: bool = False
 
-    @property
-    def is_invariant(self) -> bool:
-        """Whether there is nothing beyond the space, so that every rule is the Gauss rule and exact."""
-        return bool(self.beside[-1] == 0)
-
-    def tridiagonal(self) -> Tridiagonal:
-        """Return R'R, with what leads out of the space."""
+    @cached_property
+    def gauss(self) -> Measure:
+        """Gauss rule."""
+        if self.accurate:
+            return _measure_of_singular_values(self.diagonal, self.beside[:-1], self.norm)
         diagonal = self.diagonal**2
         diagonal[1:] += self.beside[:-1] ** 2
-        return Tridiagonal(diagonal, self.diagonal * self.beside)
+        return _measure(diagonal, (self.diagonal * self.beside)[:-1], self.norm)
 
-    def gauss(self, norm: float, *, accurate: bool = False) -> Measure:
-        """Gauss rule for a start of this norm.
+    @property
+    def outward(self) -> float:
+        """Last off-diagonal entry of R'R."""
+        return float(self.diagonal[-1] * self.beside[-1])
 
-        Parameters
-        ----------
-        norm : float
-        accurate : bool, default=False
-            Take the nodes h from singular values of R, known to ``eps sqrt(h L)``, and not from R'R, which knows them
-            to ``eps L``; four times the work.
+    def radau(self) -> Measure:
+        """Gauss-Radau rule with a node at 0: R with one more column, so that R'R is singular."""
+        return self.gauss if self.outward == 0 else self._widened(self.beside)
 
-        Returns
-        -------
-        Measure
+    def lobatto(self, upper: float) -> Measure:
+        """Gauss-Lobatto rule with nodes at 0 and at ``upper``, which must be above the spectrum.
+
+        R has one more column, as for a node at 0, of the length that takes the largest eigenvalue of R'R to ``upper``.
         """
-        if not accurate:
-            return self.tridiagonal().gauss(norm)
-        return _measure_of_singular_values(self.diagonal, self.beside[:-1], norm)
+        if self.outward == 0:
+            return self.gauss
+        below = self._last_pivot(upper - self.gauss.nodes)
+        length = np.sqrt(upper * below / (below + self.diagonal[-1] ** 2))
+        return self._widened(np.append(self.beside[:-1], length))
 
-    def radau(self, norm: float, *, accurate: bool = False) -> Measure:
-        """Gauss-Radau rule with a node at 0: R with one more column, of which R'R is singular."""
-        return self.gauss(norm, accurate=accurate) if self.is_invariant else self._widened(self.beside, norm, accurate)
-
-    def lobatto(self, norm: float, upper: float, *, accurate: bool = False) -> Measure:
-        """Gauss-Lobatto rule with nodes at 0 and at an upper bound of the spectrum."""
-        if self.is_invariant:
-            return self.gauss(norm, accurate=accurate)
-        tridiagonal = self.tridiagonal()
-        below_upper = _last_pivot(upper - tridiagonal.diagonal, tridiagonal.beside)
-        # the column that gives Gauss-Radau, of the length that moves the largest eigenvalue to the bound
-        square = upper * below_upper / (below_upper + self.diagonal[-1] ** 2)
-        return self._widened(np.append(self.beside[:-1], np.sqrt(square)), norm, accurate)
-
-    def _widened(self, beside: Array, norm: float, accurate: bool) -> Measure:
-        """Measure of the (dimension, dimension + 1) matrix."""
-        if accurate:
-            return _measure_of_singular_values(self.diagonal, beside, norm)
-        wide = Bidiagonal(np.append(self.diagonal, 0.0), np.append(beside, 0.0)).tridiagonal()
-        return _measure(wide.diagonal, wide.beside[:-1], norm, singular=True)
-
-
-def largest_within(matrix: Tridiagonal | Bidiagonal, gauss: Measure) -> float:
-    """Largest eigenvalue that the start has a part in, from above, once the space has found it.
-
-    Parameters
-    ----------
-    matrix : Tridiagonal or Bidiagonal
-    gauss : Measure
-        Its Gauss rule.
-
-    Returns
-    -------
-    float
-        The largest node and twice the norm of its residual, which tells how far an eigenvalue can be from it.
-    """
-    out = matrix.tridiagonal().beside[-1] if isinstance(matrix, Bidiagonal) else matrix.beside[-1]
-    vector, largest = gauss.vectors[:, -1], float(gauss.nodes[-1])
-    residual = float(out * abs(vector[-1]) / np.linalg.norm(vector))
-    return largest * (1.0 + 4.0 * EPS) + 2.0 * residual
+    def _widened(self, beside: Array) -> Measure:
+        """Rule of a matrix with one column more than rows."""
+        if self.accurate:
+            return _measure_of_singular_values(self.diagonal, beside, self.norm)
+        diagonal = np.append(self.diagonal**2, 0.0)
+        diagonal[1:] += beside**2
+        return _measure(diagonal, self.diagonal * beside, self.norm, singular=True)
 
 
 def _measure(diagonal: Array, beside: Array, norm: float, *, singular: bool = False) -> Measure:
@@ -227,15 +246,6 @@ def _measure_of_singular_values(diagonal: Array, beside: Array, norm: float) -> 
         values[len(diagonal)] = 0.0
     rounding = EPS * values[-1]
     return Measure.of(values**2, vectors, slice(0, None, 2), norm, rounding * (2.0 * np.abs(values) + rounding))
-
-
-def _last_pivot(diagonal: Array, beside: Array) -> float:
-    """Last pivot of a tridiagonal matrix that is positive definite but for rounding, and taken to be positive."""
-    smallest = EPS * float(np.abs(diagonal).max())
-    pivot = max(float(diagonal[0]), smallest)
-    for entry, square in zip(diagonal[1:].tolist(), (beside[: len(diagonal) - 1] ** 2).tolist(), strict=True):
-        pivot = max(entry - square / pivot, smallest)
-    return pivot
 
 
 def eigh_tridiagonal(diagonal: Array, beside: Array) -> tuple[Array, Array]:
