@@ -31,6 +31,7 @@ import scipy.linalg
 
 Array = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
+ROUNDING = 4.0 * EPS  # of eigenvalues, relative to the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +231,7 @@ def _measure(diagonal: Array, beside: Array, norm: float, *, singular: bool = Fa
     nodes = np.maximum(nodes, 0.0)
     if singular:
         nodes[0] = 0.0
-    return Measure.of(nodes, vectors, slice(None), norm, np.full(len(nodes), EPS * nodes[-1]))
+    return Measure.of(nodes, vectors, slice(None), norm, np.full(len(nodes), ROUNDING * nodes[-1]))
 
 
 def _measure_of_singular_values(diagonal: Array, beside: Array, norm: float) -> Measure:
@@ -244,7 +245,7 @@ def _measure_of_singular_values(diagonal: Array, beside: Array, norm: float) -> 
     values, vectors = eigh_tridiagonal(np.zeros(len(between) + 1), between)
     if len(beside) == len(diagonal):  # one column more than rows: the singular value in the middle is 0
         values[len(diagonal)] = 0.0
-    rounding = EPS * values[-1]
+    rounding = ROUNDING * values[-1]
     return Measure.of(values**2, vectors, slice(0, None, 2), norm, rounding * (2.0 * np.abs(values) + rounding))
 
 

@@ -133,6 +133,19 @@ class RitzSums:
         """phi_k(H) g of each output, in the basis of its space."""
         return [measure.function(phi) for measure, phi in zip(self.measures, self.travelled(k)[:-1], strict=True)]
 
+    def rounding_of_coefficients(self, k: int | float) -> list[Array]:
+        """Error of each output's coefficients by the rounding of its nodes, one term a node."""
+        logs = np.split(self.filter.logs, np.cumsum([len(measure.nodes) for measure in self.measures]))
+        rate, found = self.filter.learning_rate * min(as_float(k), 1e300), []
+        for measure, phi, part in zip(self.measures, self.travelled(k), logs, strict=False):
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                left = np.exp(StepCounts(as_float(k), False).times(part))
+                slope = (rate * left + np.abs(phi)) / measure.nodes  # of phi_k, at most
+                slope = np.where(left <= 1.0, np.fmin(slope, rate * np.abs(phi)), slope)
+                error = slope * measure.uncertainty * measure.components
+            found.append(np.where(measure.is_null & (k == np.inf), 0.0, error))
+        return found
+
     def rounding_of_norm(self, k: int | float) -> float:
         """Relative error of ||grad F_k|| by the rounding of nodes and weights; inf where it is 0."""
         uncertainty = np.concatenate([*(m.uncertainty for m in self.measures), 0.0 * self.descent.apart_eigenvalues])
