@@ -14,7 +14,7 @@ SPECTRA = {
     "geometric, cond 1e8": lambda p: np.geomspace(1.0, 1e-4, p),
     "geometric, cond 1e12": lambda p: np.geomspace(1.0, 1e-6, p),
     "uniform": lambda p: np.sqrt(np.linspace(1.0 / p, 1.0, p)),
-    "clustered": lambda p: np.repeat([1.0, 0.3, 1e-2, 1e-3], -(-p // 4))[:p] * (1.0 + 1e-9 * np.cos(np.arange(p))),
+    "clustered": lambda p: np.repeat([1.0, 0.3, 1e-2, 1e-3], -(-p // 4))[:p] * (1.0 - 1e-9 * (np.arange(p) % 7)),
     "outlier": lambda p: np.append(1.0, np.linspace(0.02, 0.01, p - 1)),
     "power": lambda p: 1.0 / np.arange(1, p + 1),
     "null space": lambda p: np.append(np.geomspace(1.0, 1e-3, p - p // 4), np.zeros(p // 4)),
