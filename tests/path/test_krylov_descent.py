@@ -112,8 +112,10 @@ def test_iterates_of_a_step_that_is_too_large(name, part, k):
 def test_divergence_is_found_at_the_step_of_the_closed_form(name, part, bound):
     """The loss has risen where it is above twice its lowest value."""
     known, loss = Known(SPECTRA[name](40), 0.0, part), 100.0
-    losses = np.array([loss - known.drop(k) for k in range(2000)])
-    right = int(np.argmax(losses > 2.0 * np.minimum.accumulate(losses)))
+    right, lowest = 0, loss
+    while loss - known.drop(right) <= 2.0 * lowest:
+        lowest = min(lowest, loss - known.drop(right))
+        right += 1
     asked = question(
         known, 10**6, 1e-9, curvature=bound * known.L, loss=loss, highest_loss=lambda lowest, displacement: 2.0 * lowest
     )

@@ -160,7 +160,7 @@ def descend(
         if space.is_exhausted or (low == high and truncation <= ACCURACY):
             break
     error = truncation + _rounding(space, lower, low[0], coefficients)
-    bracket = _rounded_bracket(descent, lower, upper, low[0], high[0])
+    bracket = (low[0], high[0]) if DIVERGED in (low[1], high[1]) else _rounded_bracket(lower, upper, low[0], high[0])
     is_resolved = bracket[0] == bracket[1] or as_float(bracket[1]) - as_float(bracket[0]) <= 1.0 + 1e-6 * as_float(
         low[0]
     )
@@ -279,9 +279,10 @@ def _rounding(space: KrylovSpace, sums: RitzSums, k: int | float, coefficients: 
 
 
 def _rounded_bracket(
-    descent: FixedStepDescent, lower: RitzSums, upper: RitzSums, k_lo: int | float, k_hi: int | float
+    lower: RitzSums, upper: RitzSums, k_lo: int | float, k_hi: int | float
 ) -> tuple[int | float, int | float]:
     """Widen the bracket by what rounding may move ||grad F_k||."""
+    descent = lower.descent
     if descent.threshold is None:
         return k_lo, k_hi
     square = descent.threshold**2
