@@ -49,7 +49,8 @@ class Measure:
     uncertainty : ndarray of shape (n_nodes,)
         Rounding of the nodes.
     is_null : ndarray of shape (n_nodes,) of bool
-        Whether a node is 0 within rounding.
+        Whether the node or its component is 0 within rounding: where A has more columns than rows, the last vectors of
+        a space drift into the null space, where a component of 1e-16 over a node of 1e-13 is no small part of a limit.
     """
 
     nodes: Array
@@ -81,7 +82,8 @@ class Measure:
     @classmethod
     def of(cls, nodes: Array, vectors: Array, rows: slice, norm: float, uncertainty: Array) -> Measure:
         """Return the rule of a matrix with these eigenvectors, of which some rows are basis vectors of the space."""
-        return cls(nodes, norm * vectors[0], vectors[rows], uncertainty, nodes <= len(nodes) * uncertainty)
+        is_null = (nodes <= len(nodes) * uncertainty) | (np.abs(vectors[0]) <= 16.0 * EPS)
+        return cls(nodes, norm * vectors[0], vectors[rows], uncertainty, is_null)
 
 
 class SmallMatrix(abc.ABC):
