@@ -52,7 +52,7 @@ def check(known, space, max_iter, tol, *, accuracy=1e-9):
 @pytest.mark.parametrize("shift", [0.0, 1e-3])
 @pytest.mark.parametrize("part", [1.0, 1.5, 1.9])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("max_iter, tol", [(1, None), (37, None), (30_001, None), (10**6, 1e-3), (10**5, 1e-6)])
+@pytest.mark.parametrize(("max_iter", "tol"), [(1, None), (37, None), (30_001, None), (10**6, 1e-3), (10**5, 1e-6)])
 def test_iterates_are_those_of_stepping(name, shift, part, kind, max_iter, tol):
     known = Known(SPECTRA[name](48), shift, part)
     check(known, space_of(known, kind), max_iter, tol)
@@ -150,7 +150,7 @@ def test_a_parameter_apart_counts_as_if_it_were_in_the_space(name, part):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("vectors", [0, 10])
-@pytest.mark.parametrize("max_iter, tol", [(300, None), (3000, 1e-5)])
+@pytest.mark.parametrize(("max_iter", "tol"), [(300, None), (3000, 1e-5)])
 def test_a_small_memory_gives_the_same_iterate(kind, vectors, max_iter, tol):
     known = Known(SPECTRA["power"](60), 0.0, 1.0, 2)
     space = space_of(known, kind, memory=vectors * 8 * 60 * 2)

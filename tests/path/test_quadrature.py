@@ -97,7 +97,7 @@ def test_a_shift_moves_the_nodes_and_leaves_no_null_space():
 def test_the_largest_eigenvalue_is_found(name):
     known, both = matrices(name, 30)
     for matrix in both:
-        assert matrix.largest() == pytest.approx(known.s.max() ** 2, rel=1e-8)
+        assert matrix.largest() == pytest.approx(known.s.max() ** 2, rel=1e-6)
 
 
 def test_a_start_of_zeros_has_no_nodes():
