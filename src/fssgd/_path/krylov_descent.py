@@ -64,7 +64,7 @@ class KrylovDescent:
         Steps between which stepping in exact arithmetic stops, both included: as far as the space tells, and as far as
         float64 does.
     certain : bool
-        Whether the space tells where it stops, and float64 does to 1e-6 of ``n_iter``.
+        Whether the space tells where it stops. If so, a bracket that is open still is so by rounding alone.
     error : float
         Estimated error of the displacement, relative to its norm in each output: what the space leaves out, and the
         rounding of the gradient at the start as far as k steps amplify it.

@@ -119,6 +119,11 @@ class RitzSums:
         """F_k; inf where it overflows."""
         return self.minimum + self.excess_loss.at(k)
 
+    def losses(self, steps: StepCounts) -> Array:
+        """F_k at several k."""
+        powers = np.exp(2.0 * steps.times(self.excess_loss.logs))
+        return np.asarray(self.minimum + powers @ self.excess_loss.coefficients)
+
     def travelled(self, k: int | float) -> list[Array]:
         """phi_k at the nodes of each output, and last of the parameters apart."""
         with np.errstate(over="ignore", invalid="ignore"):

@@ -5,6 +5,7 @@
 - ``_host_loop``: gradient descent as a Python loop, for backends that take one step a call.
 - ``numpy``, ``tensorflow`` (with ``_tensorflow_step``): backends that take steps.
 - ``spectral``: the closed form, with ``_refinement`` for its limit.
+- ``krylov``: the same iterate from products with the rows, where a decomposition is out of reach.
 """
 
 from fssgd.backends._base import Backend

@@ -12,6 +12,7 @@ _registry = Registry(
     {
         "spectral": Entry("fssgd.backends.spectral:Spectral"),
         "numpy": Entry("fssgd.backends.numpy:NumPy"),
+        "krylov": Entry("fssgd.backends.krylov:Krylov"),
         "tf-graph": Entry("fssgd.backends.tensorflow:TensorFlowGraph", "fssgd[tensorflow]"),
         "tf-session": Entry("fssgd.backends.tensorflow:TensorFlowSession", "fssgd[tensorflow]"),
     },
