@@ -55,8 +55,8 @@ class Krylov(Backend):
             low, high = found.bracket
             raise ValueError(
                 f"A Krylov space of dimension {found.dimension} tells no more than that the descent stops between "
-                f"steps {low} and {high}. Give it more memory, as in backend=Krylov(memory={4 * self.memory}), use a larger "
-                "tol, or a smaller max_iter."
+                f"steps {low} and {high}. Give it more memory, as in backend=Krylov(memory={4 * self.memory}), use a "
+                "larger tol, or a smaller max_iter."
             )
         status = Status(found.reason)
         theta = problem.start + found.displacement()
