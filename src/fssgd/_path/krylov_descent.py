@@ -161,10 +161,7 @@ def descend(
             break
     error = truncation + _rounding(space, lower, low[0], coefficients)
     bracket = (low[0], high[0]) if DIVERGED in (low[1], high[1]) else _rounded_bracket(lower, upper, low[0], high[0])
-    is_resolved = bracket[0] == bracket[1] or as_float(bracket[1]) - as_float(bracket[0]) <= 1.0 + 1e-6 * as_float(
-        low[0]
-    )
-    return KrylovDescent(space, lower, *low, bracket, low == high and is_resolved, error)
+    return KrylovDescent(space, lower, *low, bracket, low == high, error)
 
 
 def _dimensions(limit: int) -> Iterator[int]:
