@@ -112,6 +112,7 @@ class KrylovDescent:
         return np.asarray(self.space.vectors(output) @ self.sums.measures[output].vectors)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a step that is far too large overflows before the loss is looked at
 def descend(
     space: KrylovSpace,
     descent: FixedStepDescent,

@@ -120,9 +120,10 @@ class RitzSums:
         return self.minimum + self.excess_loss.at(k)
 
     def losses(self, steps: StepCounts) -> Array:
-        """F_k at several k."""
-        powers = np.exp(2.0 * steps.times(self.excess_loss.logs))
-        return np.asarray(self.minimum + powers @ self.excess_loss.coefficients)
+        """F_k at several k; inf where it overflows."""
+        with np.errstate(over="ignore"):
+            powers = np.exp(2.0 * steps.times(self.excess_loss.logs))
+            return np.asarray(self.minimum + powers @ self.excess_loss.coefficients)
 
     def travelled(self, k: int | float) -> list[Array]:
         """phi_k at the nodes of each output, and last of the parameters apart."""

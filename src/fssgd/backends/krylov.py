@@ -59,10 +59,9 @@ class Krylov(Backend):
                 "larger tol, or a smaller max_iter."
             )
         status = Status(found.reason)
-        theta = problem.start + found.displacement()
-        if status is Status.DIVERGED:
-            return Solution(theta, found.n_iter, status, found.loss, found.gradient_norm)
-        loss = data.evaluate(theta)[0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            theta = problem.start + found.displacement()
+        loss = found.loss if status is Status.DIVERGED else data.evaluate(theta)[0]
         return Solution(theta, found.n_iter, status, loss, found.gradient_norm, _loss_curve(found))
 
 
@@ -115,11 +114,19 @@ class _Data:
             loss, gradient = self.problem.evaluate(theta)
             return float(loss), np.asarray(gradient, dtype=np.float64)
         matvec, rmatvec = self.products
+        level = np.zeros(theta.shape[1])
+        if self.is_apart:  # b far away, times what rounding leaves of the means, is no small gradient of the weights
+            theta, level = np.vstack([theta[:-1], level]), theta[-1]
         residual = matvec(theta) - self.problem.rows_in_memory().targets
         penalty = self.problem.alpha * theta
         if self.problem.fit_intercept:
             penalty[-1] = 0.0
-        return float(np.vdot(residual, residual) + np.vdot(theta, penalty)), 2.0 * (rmatvec(residual) + penalty)
+        gradient = 2.0 * (rmatvec(residual) + penalty)
+        loss = float(np.vdot(residual, residual) + np.vdot(theta, penalty))
+        if self.is_apart:
+            loss += float(level @ (level + gradient[-1]))
+            gradient[-1] += 2.0 * level
+        return loss, gradient
 
     def descent(self, loss: float, gradient: Array) -> FixedStepDescent:
         """Return what is asked of the space."""
