@@ -44,7 +44,7 @@ EPS = float(np.finfo(np.float64).eps)
 ACCURACY = 1e-10  # of the displacement, relative
 SINGULAR_VALUES_FROM = 1e-11  # eps k from which nodes are taken from singular values
 FIRST_CHECK, GROWTH = 8, 1.25
-MAX_DIMENSION = 5000  # of a small matrix, if the data has room for more
+MAX_DIMENSION = 3000  # eigenvectors of a small matrix take up to 32 dimension^2 bytes, and their decomposition more
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ def descend(
     space : KrylovSpace
         Of the gradient at the start, without the parameters apart.
     descent : FixedStepDescent
-    max_dimension : int, default=5000
+    max_dimension : int, default=3000
         Of the space; where it does not suffice, the result says what is certain.
     on_check : callable, default=None
         Called as ``on_check(dimension, k_lo, k_hi)`` whenever the bracket is taken anew.
