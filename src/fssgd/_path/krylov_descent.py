@@ -136,15 +136,15 @@ def descend(
     -------
     KrylovDescent
     """
-    accurate = descent.threshold is None and _needs_singular_values(descent.max_iter)
+    accurate = descent.threshold is None and needs_singular_values(descent.max_iter)
     earlier = None
-    for dimension in _dimensions(max_dimension):
+    for dimension in dimensions(max_dimension):
         space.extend(dimension)
-        lower, upper = _both_rules(space, descent, accurate=accurate)
+        lower, upper = both_rules(space, descent, accurate=accurate)
         low, high = _stop(space, lower), _stop(space, upper)
-        if not accurate and _needs_singular_values(low[0]):
+        if not accurate and needs_singular_values(low[0]):
             accurate = True
-            lower, upper = _both_rules(space, descent, accurate=True)
+            lower, upper = both_rules(space, descent, accurate=True)
             low, high = _stop(space, lower), _stop(space, upper)
         if high[0] < low[0]:  # by rounding: they have met
             high = low
@@ -165,7 +165,7 @@ def descend(
     return KrylovDescent(space, lower, *low, bracket, low == high, error)
 
 
-def _dimensions(limit: int) -> Iterator[int]:
+def dimensions(limit: int) -> Iterator[int]:
     """Yield the dimensions at which to look: small matrices cost their square, and so next to nothing in all."""
     dimension = FIRST_CHECK
     while dimension < limit:
@@ -174,12 +174,12 @@ def _dimensions(limit: int) -> Iterator[int]:
     yield limit
 
 
-def _needs_singular_values(k: int | float) -> bool:
+def needs_singular_values(k: int | float) -> bool:
     """Whether k steps amplify the rounding of eigenvalues, eps k, to what shows."""
     return EPS * as_float(k) > SINGULAR_VALUES_FROM
 
 
-def _both_rules(space: KrylovSpace, descent: FixedStepDescent, *, accurate: bool) -> tuple[RitzSums, RitzSums]:
+def both_rules(space: KrylovSpace, descent: FixedStepDescent, *, accurate: bool) -> tuple[RitzSums, RitzSums]:
     """Return the sums that bound the gradient norm from below and from above."""
     below, above = [], []
     for output, norm in enumerate(space.norms.tolist()):

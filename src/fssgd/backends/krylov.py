@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from fssgd._path.distant_start import is_far, iterate_from_afar
 from fssgd._path.krylov_descent import KrylovDescent, descend
 from fssgd._path.krylov_space import MEMORY, GolubKahan, KrylovSpace, Lanczos
 from fssgd._path.ritz_sums import FixedStepDescent
@@ -49,7 +50,7 @@ class Krylov(Backend):
         """Extend the space until the iterate is known; see :meth:`Backend.solve`."""
         data = _Data.of(problem)
         loss, gradient = data.evaluate(problem.start)
-        space = data.space(gradient, self.memory)
+        space = data.space(gradient, self.memory, in_row_space=problem.alpha == 0)
         found = descend(space, data.descent(loss, gradient))
         if not found.certain:
             low, high = found.bracket
@@ -61,6 +62,8 @@ class Krylov(Backend):
         status = Status(found.reason)
         with np.errstate(over="ignore", invalid="ignore"):
             theta = problem.start + found.displacement()
+        if problem.is_stable and is_far(problem.start, theta):
+            theta = data.from_afar(theta, found.n_iter, self.memory)
         loss = found.loss if status is Status.DIVERGED else data.evaluate(theta)[0]
         return Solution(theta, found.n_iter, status, loss, found.gradient_norm, _loss_curve(found))
 
@@ -85,11 +88,14 @@ class _Data:
         a mean of y that is large would be most of the gradient, and cost the weights digits.
     products : tuple of (callable, callable) or None
         With A and with A'; None where the rows only multiply by A'A.
+    targets : ndarray of shape (n_samples, n_outputs) or None
+        In float64, likewise.
     """
 
     problem: Problem
     is_apart: bool
     products: tuple[Product, Product] | None
+    targets: Array | None
 
     @classmethod
     def of(cls, problem: Problem) -> _Data:
@@ -101,7 +107,10 @@ class _Data:
             and getattr(rows, "mean_of_all", None) is None
             and bool(coordinates.mean.any() or (coordinates.scale != 1.0).any())
         )
-        return cls(problem, is_apart, _float64_products(rows.design) if isinstance(rows, Rows) else None)
+        if not isinstance(rows, Rows):
+            return cls(problem, is_apart, None, None)
+        targets = (rows.y.astype(np.float64) - rows.coordinates.target_mean) * rows.sqrt_weights
+        return cls(problem, is_apart, _float64_products(Design(rows.matrix, targets, rows.offset)), targets)
 
     @property
     def is_coupled(self) -> bool:
@@ -117,7 +126,7 @@ class _Data:
         level = np.zeros(theta.shape[1])
         if self.is_apart:  # b far away, times what rounding leaves of the means, is no small gradient of the weights
             theta, level = np.vstack([theta[:-1], level]), theta[-1]
-        residual = matvec(theta) - self.problem.rows_in_memory().targets
+        residual = matvec(theta) - self.targets
         penalty = self.problem.alpha * theta
         if self.problem.fit_intercept:
             penalty[-1] = 0.0
@@ -143,12 +152,21 @@ class _Data:
             highest_loss=lambda lowest, displacement: problem.highest_loss(lowest, problem.start + displacement),
         )
 
-    def space(self, gradient: Array, memory: int) -> KrylovSpace:
-        """Return the Krylov space of the gradient."""
-        n_samples, n_parameters = self.problem.require_rows().n_samples, len(gradient) - self.is_apart
-        # a start away from 0 that is penalised may have a part in the null space: one more dimension
-        rank = n_parameters if self.is_coupled else min(n_samples + (self.problem.alpha > 0), n_parameters)
-        start = gradient[:n_parameters]
+    def from_afar(self, theta: Array, k: int | float, memory: int) -> Array:
+        """Return iterate k to more digits than the start has in common with it, if they are within reach."""
+        origin = self.evaluate(np.zeros_like(theta))[1]
+        space = self.space(np.hstack([origin, self.problem.start]), memory, in_row_space=False)
+        descent = self.descent(0.0, origin)
+        found = iterate_from_afar(
+            space, replace(descent, apart_eigenvalues=np.empty(0), apart_gradient=np.empty((0, 0))), k
+        )
+        return theta if found is None else np.vstack([found, theta[len(found) :]])
+
+    def space(self, vectors: Array, memory: int, *, in_row_space: bool) -> KrylovSpace:
+        """Return the Krylov space of vectors of all parameters; outside the row space of A it has a dimension more."""
+        n_samples, n_parameters = self.problem.require_rows().n_samples, len(vectors) - self.is_apart
+        rank = n_parameters if self.is_coupled else min(n_samples + (not in_row_space), n_parameters)
+        start = vectors[:n_parameters]
         if self.products is None:
             return Lanczos(self._gram_matvec, start, max_dimension=rank, memory=memory)
         return GolubKahan(self._matvec, self._rmatvec, start, max_dimension=rank, memory=memory)
