@@ -10,9 +10,15 @@ import pytest
 from fssgd import DivergenceError, LinearRegressorGD
 from fssgd.backends import Backend, get_backend
 
-BACKENDS = ("spectral", "numpy", "tf-graph", "tf-session")
+BACKENDS = ("spectral", "krylov", "numpy", "tf-graph", "tf-session")
 OPTIONAL = ("tf-graph", "tf-session")
-STEP_BUDGET = {"spectral": math.inf, "numpy": 400_000, "tf-graph": 400_000, "tf-session": 20_000}  # about 5 s
+STEP_BUDGET = {  # about 5 s
+    "spectral": math.inf,
+    "krylov": math.inf,
+    "numpy": 400_000,
+    "tf-graph": 400_000,
+    "tf-session": 20_000,
+}
 
 
 def pytest_configure(config):

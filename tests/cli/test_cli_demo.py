@@ -23,7 +23,7 @@ from fssgd.cli._experiment.output import duration, result_folder, to_json  # noq
 from fssgd.cli._experiment.question import SCRIPT, question_data, question_loop  # noqa: E402
 from fssgd.cli._experiment.step_timing import LinearCost, StepTime, lead_changes, linear_cost, measure  # noqa: E402
 
-BACKENDS = ["spectral", "numpy", "tf-graph", "tf-session"]
+BACKENDS = ["spectral", "numpy", "krylov", "tf-graph", "tf-session"]
 HAS_TENSORFLOW = importlib.util.find_spec("tensorflow") is not None
 WITHOUT_TENSORFLOW = "import sys; sys.modules['tensorflow'] = None; from fssgd.cli import main; main()"
 
@@ -84,7 +84,7 @@ def test_every_descent_is_where_exact_arithmetic_puts_it(demonstration):
             if found["n_steps"] == right["max_iter"]:
                 for key in ("coef", "intercept", "loss"):
                     assert found[key] == pytest.approx(right[key], rel=1e-11)
-    available = BACKENDS if HAS_TENSORFLOW else BACKENDS[:2]
+    available = BACKENDS if HAS_TENSORFLOW else BACKENDS[:3]
     for experiment in (raw, scaled):
         assert [found["backend"] for found in experiment["runs"]] == [SCRIPT, *available]
 
@@ -223,13 +223,13 @@ def benchmark(tmp_path_factory):
 
 def test_a_benchmark_times_every_backend_at_every_size(benchmark):
     done, folder, document = benchmark
-    names = [SCRIPT, *(BACKENDS if HAS_TENSORFLOW else BACKENDS[:2])]
+    names = [SCRIPT, *(BACKENDS if HAS_TENSORFLOW else BACKENDS[:3])]
     found = {(time["backend"], time["n_samples"]): time for time in document["times"]}
     assert sorted(found) == sorted((name, n) for name in names for n in (100, 200, 400))
     for (name, _), time in found.items():
         assert time["median"] > 0
         assert time["lower_quartile"] <= time["median"] <= time["upper_quartile"]
-        assert time["unit"] == ("fit" if name == "spectral" else "step")
+        assert time["unit"] == ("fit" if name in ("spectral", "krylov") else "step")
         assert time["n_repeats"] == 3
         assert time["warm_up_seconds"] > 0
         assert name in done.stdout

@@ -13,7 +13,7 @@ Y = X @ [1.0, 2.0, 3.0] + 4.0
 
 @pytest.mark.parametrize("factor", [1e39, 1e-25])
 def test_targets_that_float32_cannot_step_on(backend, model, factor):
-    if backend == "spectral" and factor < 1:
+    if backend in ("spectral", "krylov") and factor < 1:
         np.testing.assert_allclose(
             model().fit(X.astype("f"), Y * factor).coef_, np.array([1, 2, 3]) * factor, rtol=1e-4
         )

@@ -20,7 +20,7 @@ from fssgd.cli._experiment.output import duration, quiet_tensorflow, result_cons
 from fssgd.cli._experiment.question import SCRIPT, question_data
 
 PICTURES = LOSSES, DESCENTS, TIMES = "loss_curves.png", "descent.png", "time_per_step.png"
-BUILT_IN = ("spectral", "numpy", "tf-graph", "tf-session")
+BUILT_IN = ("spectral", "numpy", "krylov", "tf-graph", "tf-session")
 QUICK_BUDGET, QUICK_REPEATS, REPEATS = 2.0, 0.3, 1.0  # seconds
 
 
