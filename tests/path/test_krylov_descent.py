@@ -123,6 +123,14 @@ def test_divergence_is_found_at_the_step_of_the_closed_form(name, part, bound):
     assert (found.n_iter, found.reason, found.certain) == (right, "diverged", True)
 
 
+@pytest.mark.parametrize("part", [1e6, 1e100, 1e300])
+def test_a_step_that_is_far_too_large(part):
+    known = Known(SPECTRA["uniform"](100), 0.0, part)
+    asked = question(known, 10**6, 1e-9, loss=100.0, highest_loss=lambda lowest, displacement: 2.0 * lowest)
+    found = descend(space_of(known), asked)
+    assert (found.n_iter, found.reason, found.certain) == (1, "diverged", True)
+
+
 @pytest.mark.parametrize("name", SPECTRA)
 def test_a_bound_of_the_curvature_above_the_limit_is_no_divergence(name):
     """The step is below 2 / L, and above 2 over the bound of L."""
@@ -169,7 +177,7 @@ def test_what_is_out_of_reach_is_left_open():
     assert found.error > 1e-10
     few = descend(space_of(known), question(known, 1000), max_dimension=12)
     assert few.certain
-    assert few.error >= relative(few.displacement(), known.displacement(1000)) > 1e-10
+    assert few.truncation >= relative(few.displacement(), known.displacement(1000)) > 1e-10
 
 
 def test_max_iter_is_proved_long_before_the_stopping_step_is_known():
@@ -199,6 +207,15 @@ def test_dimensions_grow_by_a_quarter():
     known, seen = Known(SPECTRA["uniform"](300), 0.0, 1.0), []
     descend(space_of(known), question(known, 20_000), on_check=lambda m, low, high: seen.append(m))
     assert seen[:6] == [8, 12, 16, 20, 25, 31]
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("max_iter", "tol"), [(500, None), (10**5, 1e-4), (np.inf, None)])
+def test_a_penalised_start_with_a_part_in_the_null_space(name, kind, max_iter, tol):
+    """One more dimension than A has rows."""
+    known = Known(np.append(SPECTRA[name](20), np.zeros(15)), 1e-2, 1.0, 2, wide=True)
+    check(known, space_of(known, kind, max_dimension=21), max_iter, tol)
 
 
 @CI

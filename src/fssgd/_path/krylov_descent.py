@@ -43,7 +43,7 @@ DIVERGED: Reason = "diverged"
 EPS = float(np.finfo(np.float64).eps)
 ACCURACY = 1e-10  # of the displacement, relative
 SINGULAR_VALUES_FROM = 1e-11  # eps k from which nodes are taken from singular values
-FIRST_CHECK, GROWTH = 8, 1.25
+FIRST_CHECK = 8  # dimensions
 MAX_DIMENSION = 3000  # eigenvectors of a small matrix take up to 32 dimension^2 bytes, and their decomposition more
 
 
@@ -65,9 +65,10 @@ class KrylovDescent:
         float64 does.
     certain : bool
         Whether the space tells where it stops. If so, a bracket that is open still is so by rounding alone.
-    error : float
-        Estimated error of the displacement, relative to its norm in each output: what the space leaves out, and the
-        rounding of the gradient at the start as far as k steps amplify it.
+    truncation : float
+        Estimated error of the displacement by what the space leaves out, relative to its norm in each output.
+    rounding : float
+        The same by the rounding of the gradient at the start and of eigenvalues, as far as ``n_iter`` steps amplify it.
     """
 
     space: KrylovSpace
@@ -76,7 +77,13 @@ class KrylovDescent:
     reason: Reason
     bracket: tuple[int | float, int | float]
     certain: bool
-    error: float
+    truncation: float
+    rounding: float
+
+    @property
+    def error(self) -> float:
+        """Estimated error of the displacement, relative to its norm in each output."""
+        return self.truncation + self.rounding
 
     @property
     def dimension(self) -> int:
@@ -158,11 +165,12 @@ def descend(
             earlier = coefficients
         if space.is_exhausted:
             truncation = 0.0
-        if space.is_exhausted or (low == high and truncation <= ACCURACY):
+        # of a descent that diverges the step alone is asked for: coefficients may have overflowed by then
+        if space.is_exhausted or (low == high and (truncation <= ACCURACY or low[1] == DIVERGED)):
             break
-    error = truncation + _rounding(space, lower, low[0], coefficients)
+    rounding = _rounding(space, lower, low[0], coefficients)
     bracket = (low[0], high[0]) if DIVERGED in (low[1], high[1]) else _rounded_bracket(lower, upper, low[0], high[0])
-    return KrylovDescent(space, lower, *low, bracket, low == high, error)
+    return KrylovDescent(space, lower, *low, bracket, low == high, truncation, rounding)
 
 
 def dimensions(limit: int) -> Iterator[int]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fssgd._path.distant_start import is_far, iterate_from_afar
-from fssgd._path.krylov_descent import KrylovDescent, descend
+from fssgd._path.krylov_descent import ACCURACY, KrylovDescent, descend
 from fssgd._path.krylov_space import MEMORY, GolubKahan, KrylovSpace, Lanczos
 from fssgd._path.ritz_sums import FixedStepDescent
 from fssgd._path.step_counts import StepCounts
@@ -47,19 +47,26 @@ class Krylov(Backend):
         self.memory = memory
 
     def solve(self, problem: Problem, monitor: Monitor) -> Solution:
-        """Extend the space until the iterate is known; see :meth:`Backend.solve`."""
+        """Extend the space until the iterate is known; see :meth:`Backend.solve`.
+
+        Raises
+        ------
+        ValueError
+            If the largest space there is room for leaves open where the descent stops, or the iterate there.
+        """
         data = _Data.of(problem)
         loss, gradient = data.evaluate(problem.start)
         space = data.space(gradient, self.memory, in_row_space=problem.alpha == 0)
         found = descend(space, data.descent(loss, gradient))
-        if not found.certain:
+        status = Status(found.reason)
+        if not found.certain or (found.truncation > ACCURACY and status is not Status.DIVERGED):
             low, high = found.bracket
+            room = f"more memory, as in backend=Krylov(memory={4 * self.memory}), " if not space.is_orthogonal else ""
             raise ValueError(
-                f"A Krylov space of dimension {found.dimension} tells no more than that the descent stops between "
-                f"steps {low} and {high}. Give it more memory, as in backend=Krylov(memory={4 * self.memory}), use a "
+                f"A Krylov space of dimension {found.dimension} does not suffice: by it the descent stops between steps "
+                f"{low} and {high}, and the iterate there is known to {found.truncation:.1g} of its norm. Use {room}a "
                 "larger tol, or a smaller max_iter."
             )
-        status = Status(found.reason)
         with np.errstate(over="ignore", invalid="ignore"):
             theta = problem.start + found.displacement()
         if problem.is_stable and is_far(problem.start, theta):
