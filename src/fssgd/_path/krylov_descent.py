@@ -165,8 +165,8 @@ def descend(
             earlier = coefficients
         if space.is_exhausted:
             truncation = 0.0
-        # of a descent that diverges the step alone is asked for: coefficients may have overflowed by then
-        if space.is_exhausted or (low == high and (truncation <= ACCURACY or low[1] == DIVERGED)):
+        has_overflowed = low[1] == DIVERGED and not all(np.isfinite(part).all() for part in coefficients)
+        if space.is_exhausted or (low == high and (truncation <= ACCURACY or has_overflowed)):
             break
     rounding = _rounding(space, lower, low[0], coefficients)
     bracket = (low[0], high[0]) if DIVERGED in (low[1], high[1]) else _rounded_bracket(lower, upper, low[0], high[0])
@@ -263,10 +263,14 @@ def _difference(found: list[Array], other: list[Array]) -> float:
     Twice, because of two rules that both converge, one tells the error of the other to a factor of about 1.
     """
     worst = 0.0
-    for a, b in zip(found, other, strict=True):
-        size, both = float(np.linalg.norm(a)), min(len(a), len(b))
+    for one, two in zip(found, other, strict=True):
+        unit, both = float(np.abs(one).max(initial=0.0)) or 1.0, min(len(one), len(two))
+        a, b = one / unit, two / unit  # so that no square overflows
+        size = float(np.linalg.norm(a))
         rest = float(np.linalg.norm(np.concatenate([a[:both] - b[:both], a[both:], b[both:]])))
-        worst = max(worst, 2.0 * rest / size if size > 0 else rest)
+        difference = 2.0 * rest / size if size > 0 else rest
+        if not difference <= worst:  # which keeps a NaN, of coefficients that have overflowed
+            worst = difference
     return worst if np.isfinite(worst) else np.inf
 
 

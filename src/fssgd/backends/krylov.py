@@ -63,9 +63,9 @@ class Krylov(Backend):
             low, high = found.bracket
             room = f"more memory, as in backend=Krylov(memory={4 * self.memory}), " if not space.is_orthogonal else ""
             raise ValueError(
-                f"A Krylov space of dimension {found.dimension} does not suffice: by it the descent stops between steps "
-                f"{low} and {high}, and the iterate there is known to {found.truncation:.1g} of its norm. Use {room}a "
-                "larger tol, or a smaller max_iter."
+                f"A Krylov space of dimension {found.dimension} does not suffice: by it the descent stops between "
+                f"steps {low} and {high}, and the iterate there is known to {found.truncation:.1g} of its norm. Use "
+                f"{room}a larger tol, or a smaller max_iter."
             )
         with np.errstate(over="ignore", invalid="ignore"):
             theta = problem.start + found.displacement()
