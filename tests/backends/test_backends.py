@@ -232,7 +232,7 @@ def test_compilations_are_dropped_with_their_memory(monkeypatch):
         sessions.append(weakref.ref(session))
         return session
 
-    monkeypatch.setattr(module, "COMPILATIONS", 2)
+    monkeypatch.setattr(module, "MAX_COMPILATIONS", 2)
     monkeypatch.setattr(module, "_compiled", compiled)
     monkeypatch.setattr(module, "_new_session", recorded)
 

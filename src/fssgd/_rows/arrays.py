@@ -1,4 +1,4 @@
-"""What a fit reads: rows, validated but for their finiteness, which is read off the sums."""
+"""Rows in memory, validated but for their finiteness, which shows in their sums."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ class ArraySource:
     @property
     def decomposition_size(self) -> float:
         """Of a sparse matrix the number of features: the rows of a wide one would have to be made dense."""
+        # n rows of p columns have a p x p scatter matrix or an n x p factor, whichever is smaller
         return float(self.X.shape[1] if sp.issparse(self.X) else min(self.X.shape))
 
     @property
@@ -59,6 +60,7 @@ class ArraySource:
     @cached_property
     def _counted(self) -> tuple[Any, npt.NDArray[np.floating[Any]], Array | None]:
         """The rows of positive weight."""
+        # rows of weight 0 are as good as absent: kept, they would count as samples, and cost a step their share
         if self.weight is None or self.weight.all():
             return self.X, self._outputs, self.weight
         kept = self.weight > 0
@@ -69,10 +71,10 @@ class ArraySource:
 
     def columns(self, names: Any = None) -> ColumnStatistics:
         X, y, weight = self._counted
-        if len(y) < len(self.y):
+        if len(y) < len(self.y):  # NaN in a row of weight 0 is an error as everywhere, though no sum would show it
             assert self.weight is not None
             assert_values_finite(self.X[self.weight == 0], self.y[self.weight == 0])
-        X = canonical(X)
+        X = canonical(X)  # entries stored twice would each count as a value of the column
         columns = ColumnStatistics.of(X, y, weight)
         check_resolved(columns.mean, columns.variance, columns.constant, X, y, names, columns.weight)
         return columns
