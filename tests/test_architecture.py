@@ -110,8 +110,18 @@ def test_the_map_in_contributing_is_that_of_the_code():
     for line in text.splitlines():
         if line.startswith("| `"):
             rooms.add(line.split("`")[1].rstrip("/"))
-    there = {path.stem for path in package.glob("*.py")} | {path.parent.name for path in package.glob("*/__init__.py")}
-    assert rooms == there - {"__main__"}
+    assert rooms == {path.parent.name for path in package.glob("*/__init__.py")}
+    assert {path.stem for path in package.glob("*.py")} == {"__init__", "__main__", "_exceptions", "_public"}
+
+
+def test_each_folder_has_a_line_for_each_of_its_files():
+    package = Path(fssgd.__file__).parent
+    for folder in (path.parent for path in package.rglob("__init__.py") if path.parent != package):
+        text = (folder / "__init__.py").read_text(encoding="utf-8")
+        names = {path.stem for path in folder.glob("*.py")} | {
+            path.parent.name for path in folder.glob("*/__init__.py")
+        }
+        assert not {name for name in names - {"__init__"} if f"``{name}``" not in text}, folder
 
 
 def test_every_module_says_what_it_is_for():

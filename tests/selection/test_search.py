@@ -9,7 +9,7 @@ from exact import EPS
 from fssgd import GradientPath, LinearRegressorGDCV, Moments
 from fssgd._descent.settings import Settings
 from fssgd._path.error_curve import ErrorCurve
-from fssgd._selection.integer_search import LEAST, best_step, first_within, lowest_ratio
+from fssgd._selection.integer_search import SMALLEST_DIVISOR, best_step, first_within, lowest_ratio
 from fssgd._selection.scores import GcvScore, MeanError
 from strategies import CI
 
@@ -62,14 +62,14 @@ def test_the_lowest_ratio_is_that_of_all_integers(score):
     value, divisor = every_ratio(score)
     with np.errstate(divide="ignore"):
         ratios = np.maximum(value, score.rounding) / divisor
-    ratios = ratios[divisor > LEAST]
+    ratios = ratios[divisor > SMALLEST_DIVISOR]
     found, at = lowest_ratio(score, len(value))
     assert found == np.inf or found == pytest.approx(max(value[at - 1], score.rounding) / divisor[at - 1], rel=1e-9)
     if not len(ratios):
         assert found == np.inf
         return
     k = int(np.argmin(ratios))
-    slack = 4 * score.rounding / divisor[divisor > LEAST][k]
+    slack = 4 * score.rounding / divisor[divisor > SMALLEST_DIVISOR][k]
     assert ratios[k] * (1 - 1e-13) <= found <= ratios[k] * (1 + 1e-13) + slack
 
 

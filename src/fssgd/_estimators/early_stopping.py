@@ -1,4 +1,4 @@
-"""Early stopping as model selection: the number of steps, chosen among all of them at once."""
+"""LinearRegressorGDCV: early stopping as model selection, over all numbers of steps at once."""
 
 from __future__ import annotations
 
@@ -221,6 +221,7 @@ class LinearRegressorGDCV(LinearModel):
             self._fold_errors = fold_errors(rows, splits, total, parts, shared, max_iter)
             n_iter, score = LowestValidationError(max_iter, self.one_standard_error).choose(self._fold_errors)
         else:
+            # ill-conditioned columns: the criterion would choose by errors that second moments do not know
             if path.rounding_at(max_iter) > ACCURACY:
                 accurate = rows.moments(accurate=True)
                 path = GradientPath.of(accurate, shared, single_output=source.single_output)

@@ -1,4 +1,4 @@
-"""A fitted model: what can be done with coefficients, however they were found."""
+"""The base class of both estimators: predictions, path, summary and files of a fitted linear model."""
 
 from __future__ import annotations
 
