@@ -125,6 +125,8 @@ class LinearRegressorGDCV(LinearModel):
     (54, array([2.852, 1.537, 2.263]))
     """
 
+    __module__ = "fssgd"
+
     _parameter_constraints: dict[str, Any] = {
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "max_iter": [Interval(Integral, 1, MOST_STEPS, closed="both")],

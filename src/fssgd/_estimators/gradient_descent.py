@@ -115,6 +115,8 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
     array([1.78525164])
     """
 
+    __module__ = "fssgd"
+
     _parameter_constraints: dict[str, Any] = {
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "max_iter": [Interval(Integral, 0, None, closed="left"), Options(Real, {np.inf})],

@@ -55,6 +55,8 @@ class GradientPath(ClosedForm):
     67
     """
 
+    __module__ = "fssgd"
+
     @classmethod
     def from_moments(
         cls,

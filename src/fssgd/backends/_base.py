@@ -37,6 +37,8 @@ class Backend(abc.ABC):
     array([1.78525164])
     """
 
+    __module__ = "fssgd"
+
     name: ClassVar[str]
     closed_form: ClassVar[bool] = False
     """Whether :meth:`solve` takes no steps, so that there are none to report and ``max_iter=inf`` is a limit."""

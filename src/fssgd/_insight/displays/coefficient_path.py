@@ -58,6 +58,8 @@ class CoefficientPathDisplay:
     >>> CoefficientPathDisplay.from_estimator(LinearRegressorGD().fit(X, y))  # doctest: +SKIP
     """
 
+    __module__ = "fssgd"
+
     def __init__(
         self,
         *,

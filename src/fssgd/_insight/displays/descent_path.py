@@ -60,6 +60,8 @@ class DescentPathDisplay:
     figure_ : matplotlib Figure
     """
 
+    __module__ = "fssgd"
+
     def __init__(
         self,
         *,

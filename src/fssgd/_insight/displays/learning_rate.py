@@ -43,6 +43,8 @@ class LearningRateDisplay:
     Mathematics and Mathematical Physics 3(4), 864-878. :doi:`10.1016/0041-5553(63)90382-3`
     """
 
+    __module__ = "fssgd"
+
     def __init__(
         self,
         *,

@@ -57,6 +57,8 @@ class LossCurveDisplay:
     'step k (count)'
     """
 
+    __module__ = "fssgd"
+
     def __init__(
         self,
         *,
