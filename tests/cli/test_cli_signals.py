@@ -91,7 +91,7 @@ def test_while_reading_it_says_where_it_goes_on(folder, number, code, text, monk
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "save", signalling)
         done = command(*arguments, code=code)
-    assert (done.stdout, done.stderr) == ("", f"{text} The same command goes on from state.npz.\n")
+    assert (done.stdout, done.stderr) == ("", f"{text} The same command continues from state.npz.\n")
     assert sorted(os.listdir()) == ["model.json", "rows.csv", "state.npz"]
     with np.load("state.npz") as state:
         assert 0 < state["state.rows"] < 300_000

@@ -119,7 +119,7 @@ def test_the_last_step_is_a_number_of_steps(display, max_iter, standardised):
 
 def test_a_descent_that_settles_nowhere_needs_an_end(question):
     path = GradientPath.from_arrays(*question, learning_rate=1.5)
-    with pytest.raises(ValueError, match="settles nowhere: say up to which step"):
+    with pytest.raises(ValueError, match="does not settle: pass the last step to draw"):
         LossCurveDisplay.from_path(path)
     assert LossCurveDisplay.from_path(path, max_iter=5).steps[-1] == 5
 

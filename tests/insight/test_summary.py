@@ -225,6 +225,6 @@ def test_a_descent_that_diverges_has_no_summary():
     y = X[:, 1] + np.tile([0.1, 0.1, -0.1, -0.1], 3)
     model = LinearRegressorGD(standardize=False, learning_rate=0.0101, max_iter=3, tol=None).fit(X, y)
     with pytest.raises(
-        ValueError, match=r"^A descent that diverges has no degrees of freedom.* is above 2 / L = 0\.01\."
+        ValueError, match=r"^Degrees of freedom are undefined for a divergent step.* is above 2 / L = 0\.01\."
     ):
         model.summary()

@@ -34,7 +34,7 @@ from fssgd.backends import get_backend
 
 Array = npt.NDArray[np.float64]
 Criterion = Literal["gcv", "cv", "holdout", "discrepancy"]
-MOST_STEPS = 2**53  # past it floats skip integers
+MAX_STEPS = 2**53  # past it floats skip integers
 
 
 class LinearRegressorGDCV(LinearModel):
@@ -129,7 +129,7 @@ class LinearRegressorGDCV(LinearModel):
 
     _parameter_constraints: dict[str, Any] = {
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "max_iter": [Interval(Integral, 1, MOST_STEPS, closed="both")],
+        "max_iter": [Interval(Integral, 1, MAX_STEPS, closed="both")],
         "criterion": [StrOptions({"gcv", "cv", "holdout", "discrepancy"})],
         "cv": ["cv_object"],
         "standardize": ["boolean"],

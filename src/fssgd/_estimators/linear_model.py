@@ -196,7 +196,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         level : float in (0, 1), default=0.95
-            Of the confidence intervals.
+            Confidence level of the intervals.
 
         Returns
         -------

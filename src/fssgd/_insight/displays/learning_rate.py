@@ -130,7 +130,7 @@ class LearningRateDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a figure.
         name : str, default=None
-            Of the curve, for the legend.
+            Legend label of the curve.
         **kwargs : dict
             Passed to matplotlib's ``plot``.
 

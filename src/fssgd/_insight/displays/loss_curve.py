@@ -38,7 +38,7 @@ class LossCurveDisplay:
     excess_loss : ndarray of shape (n_points,), default=None
         ``F_k - F_min``, in squared units of y, where the least possible loss is known.
     name : str, default=None
-        Of the curve, for the legend.
+        Legend label of the curve.
     penalised : bool, default=False
         Whether F has a penalty on the weights, for the label.
 
