@@ -120,7 +120,7 @@ def test_no_name_is_overwritten_without_asking(registry, name):
 
 
 @pytest.mark.parametrize("path", ["module", "module.Class", ":Class", "module:", ""])
-def test_a_path_that_is_none(registry, path):
+def test_an_invalid_import_path_is_refused(registry, path):
     with pytest.raises(ValueError, match=rf"path must look like 'module:Class', got '{path}'"):
         register_backend("new", path)
     assert "new" not in available_backends()
@@ -206,12 +206,12 @@ def test_backends_are_abstract():
         Backend()
 
 
-def test_a_parameter_that_is_no_backend():
+def test_a_backend_of_another_type_is_refused():
     with pytest.raises(ValueError, match=r"The 'backend' parameter of LinearRegressorGD must be"):
         LinearRegressorGD(backend=3).fit(X, Y)
 
 
-def test_the_closed_form_refuses_what_it_cannot_see(monkeypatch):
+def test_the_closed_form_by_name_takes_data_of_any_size_and_moments(monkeypatch):
     """Asked for by name it takes data of any size; a stepping backend takes no moments."""
     monkeypatch.setattr(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", 1)
     assert LinearRegressorGD().fit(X, Y).backend_ == "numpy"

@@ -135,7 +135,7 @@ class TestProcess:
         assert (started.returncode, out, err) == (130, b"", b"Interrupted.\n")
 
     @pytest.mark.skipif(os.name != "posix", reason="pipes as POSIX has them")
-    def test_a_reader_that_has_seen_enough(self, folder):
+    def test_a_reader_that_closes_the_pipe_early(self, folder):
         command("fit", "homes.csv", *CHOSEN, "--save", "model.json")
         read, write = os.pipe()
         os.close(read)
@@ -260,7 +260,7 @@ class TestFit:
         os.rename("t.csv", "t\x1b[31m.csv")
         assert r"t\x1b[31m.csv has no column" in refused("fit", "t\x1b[31m.csv", "-t", "q")
 
-    def test_goes_on_after_an_interruption(self, folder, monkeypatch):
+    def test_a_pass_resumes_after_an_interruption(self, folder, monkeypatch):
         big = pa.concat_tables([TABLE] * 200)
         pq.write_table(big, "big.parquet")
         whole = command("fit", "big.parquet", *CHOSEN, "--json").stdout
@@ -352,7 +352,7 @@ class TestPredict:
         Path("empty.csv").write_text("a,b,c\n")
         assert command("predict", "model.json", "empty.csv").stdout == "prediction\n"
 
-    def test_packed_standard_input(self, model):
+    def test_compressed_standard_input(self, model):
         packed = gzip.compress(Path("homes.csv").read_bytes())
         assert command("predict", model, "-", stdin=packed).stdout == command("predict", model, "homes.csv").stdout
 
@@ -385,7 +385,7 @@ class TestPredict:
             (None, "broken.json: No such file or directory."),
         ],
     )
-    def test_a_model_that_is_none(self, folder, text, message):
+    def test_a_file_that_is_not_a_model(self, folder, text, message):
         if text is not None:
             Path("broken.json").write_text(text)
         assert message in refused("predict", "broken.json", "homes.csv")
@@ -396,12 +396,12 @@ class TestPredict:
             "predict", "nameless.json", "homes.csv"
         )
 
-    def test_nowhere_to_write(self, model):
+    def test_an_output_in_a_missing_folder(self, model):
         assert "to write p.csv in" in refused("predict", "model.json", "homes.csv", "--out", "no/p.csv")
 
 
 class TestDiagnose:
-    def test_says_what_the_library_says(self, folder):
+    def test_prints_the_diagnosis_of_the_library(self, folder):
         done = command("diagnose", "parts", *CHOSEN, "--learning-rate", "1e-5")
         moments = Moments.from_table("parts", target="price", features=["a", "b", "c"])
         found = diagnose(moments, learning_rate=1e-5)

@@ -89,7 +89,7 @@ def test_every_descent_is_where_exact_arithmetic_puts_it(demonstration):
         assert [found["backend"] for found in experiment["runs"]] == [SCRIPT, *available]
 
 
-def test_times_belong_together(demonstration):
+def test_times_per_step_and_speedups_agree_with_the_times(demonstration):
     for experiment in demonstration[2]["experiments"]:
         script = experiment["runs"][0]
         for found in experiment["runs"]:
@@ -254,7 +254,7 @@ def test_costs_are_fitted_to_the_medians(benchmark):
         np.testing.assert_allclose(gradient, 0.0, atol=1e-8)  # of the objective, where the bound is not active
 
 
-def test_tensorflow_is_held_against_numpy(benchmark):
+def test_tensorflow_is_compared_with_numpy(benchmark):
     done, _, document = benchmark
     if not HAS_TENSORFLOW:
         assert document["crossovers"] == []
@@ -346,7 +346,7 @@ def test_a_cost_is_never_negative():
         ([0.1, 10.0, 0.1], None),
     ],
 )
-def test_leads_change_where_the_curves_cross(first, changes):
+def test_lead_changes_are_where_the_cost_lines_cross(first, changes):
     """On logarithmic axes: 4 falls to 1 while the other stays... at 1 from 10 to 1,000 rows."""
     found = lead_changes([10, 1_000, 100_000], first, [1.0, 1.0, 1.0])
     if changes is None:
@@ -382,7 +382,7 @@ def test_a_step_is_what_more_steps_take_longer(monkeypatch):
     assert time == StepTime("numpy", 10, "step", 2.0, 2.0, 2.0, 2, 3, time.warm_up_seconds)
 
 
-def test_a_disturbance_does_not_pass_for_many_steps(monkeypatch):
+def test_a_slow_first_call_is_not_taken_for_the_time_of_its_steps(monkeypatch):
     """A step takes 5 us, but the first call of two steps is held up for a second."""
     calls = []
 
@@ -408,7 +408,7 @@ def test_times_are_three_digits_and_a_unit(seconds, text):
     assert duration(seconds) == text
 
 
-def test_json_refuses_what_it_cannot_say():
+def test_json_refuses_values_it_cannot_hold():
     assert json.loads(to_json({"a": np.arange(2), "b": np.float64(1.5), "c": np.int64(3)})) == {
         "a": [0, 1],
         "b": 1.5,

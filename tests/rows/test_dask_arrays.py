@@ -227,7 +227,7 @@ def test_a_later_batch_without_weight_is_checked_and_changes_nothing():
 
 
 @pytest.mark.parametrize("backend", ["spectral", "numpy"])
-def test_starts(backend):
+def test_warm_and_given_starts(backend):
     settings = {**STEPS, "backend": backend}
     start = {"coef_init": [1.0, 2.0, 3.0, 4.0], "intercept_init": 5.0}
     got = LinearRegressorGD(**settings).fit(cut(X), cut(y), **start)
@@ -386,7 +386,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("limit", [4096, 0])
-def test_what_is_refused(monkeypatch, case, limit):
+def test_invalid_collections_are_refused(monkeypatch, case, limit):
     monkeypatch.setattr(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", limit)
     data, text = CASES[case]
     with pytest.raises(ValueError, match=text):

@@ -112,7 +112,7 @@ def test_bounds_hold_at_every_step_between_knots(score, start, pairs):
         assert excess.min() >= floor - 1e-12 * size - score.rounding
 
 
-def test_few_values_are_looked_at():
+def test_few_scores_are_evaluated():
     """The work grows with the logarithm of max_iter."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 10)) * np.logspace(0, -3, 10)
