@@ -29,6 +29,7 @@ def descend(problem: Problem, monitor: Monitor, evaluate: Evaluate, theta: Array
     -------
     Solution
     """
+    # losses go into an array of C doubles: a list of 1e6 floats takes 32 MB
     threshold = -1.0 if problem.threshold is None else problem.threshold
     step, losses, lowest, k = theta.dtype.type(problem.learning_rate), array("d"), np.inf, 0
     status = Status.MAX_ITER

@@ -157,13 +157,14 @@ class Problem:
         -------
         ndarray of the shape of theta
         """
-        return np.asarray(self.penalties[:, None] * theta, dtype=self.dtype)
+        return np.asarray(self.penalties * theta, dtype=self.dtype)
 
     @cached_property
-    def penalties(self) -> npt.NDArray[np.float64]:
-        """The penalty on each parameter, of shape (n_parameters,): alpha on W, 0 on b."""
+    def penalties(self) -> Array:
+        """The penalty on each parameter, of shape (n_parameters, 1): alpha on W, 0 on b."""
         settings = Settings(alpha=self.alpha, fit_intercept=self.fit_intercept)
-        return settings.penalty(len(self.start) - self.fit_intercept)
+        # in the dtype of the steps: products with float64 would round a float32 descent in other places
+        return settings.penalty(len(self.start) - self.fit_intercept).astype(self.dtype)[:, None]
 
     def loss(self, theta: Array) -> float:
         """F at theta.

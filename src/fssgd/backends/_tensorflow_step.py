@@ -36,7 +36,7 @@ class StepTensors(NamedTuple):
     def of(cls, problem: Problem) -> StepTensors:
         """Lay out the rows of the problem."""
         data, dtype, n_parameters = problem.rows_in_memory(), problem.dtype, len(problem.start)
-        offset, penalty = np.zeros((n_parameters, 1), dtype), problem.penalties.astype(dtype)[:, None]
+        offset, penalty = np.zeros((n_parameters, 1), dtype), problem.penalties
         if data.offset is not None:
             offset[:-1, 0] = data.offset
         if sp.issparse(data.matrix):

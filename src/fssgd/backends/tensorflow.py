@@ -297,6 +297,7 @@ def _session(dtype: str, kind: str, device: str | None) -> tuple[Any, StepTensor
 
 
 def _new_session(graph: Any) -> Any:
+    # memory as it is needed: the default takes all of a GPU for a session of ten numbers
     v1 = _import_tensorflow().compat.v1
     return v1.Session(graph=graph, config=v1.ConfigProto(gpu_options=v1.GPUOptions(allow_growth=True)))
 
@@ -323,5 +324,6 @@ def _kind(arrays: StepTensors) -> str:
 
 def _padded(n_samples: int) -> int:
     """Round up to one of eight sizes an octave."""
+    # one size for each number of rows would compile anew for every fold of a cross-validation
     step = 1 << max(0, n_samples.bit_length() - 4)
     return -(-n_samples // step) * step
