@@ -148,7 +148,7 @@ def as_it_is(model):
     return model
 
 
-@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("how", ["pickle", "deepcopy", pytest.param("process", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("backend", ["spectral", "numpy"])
 def test_copies_are_complete(how, backend):
     """They predict, show their path and losses, and go on learning as the original does."""

@@ -145,6 +145,7 @@ def test_check_estimator_passes(backend):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:skl2onnx", "ignore::DeprecationWarning:onnx")
+@pytest.mark.slow
 def test_a_model_converts_to_onnx(model, n_outputs, fit_intercept, dtype):
     skl2onnx = pytest.importorskip("skl2onnx")
     onnxruntime = pytest.importorskip("onnxruntime")

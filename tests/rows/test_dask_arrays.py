@@ -138,6 +138,7 @@ def test_more_columns_than_the_closed_form_takes(monkeypatch):
     st.booleans(),
     st.booleans(),
 )
+@pytest.mark.slow
 def test_any_partitioning_gives_the_same_fit(ends, backend, weighted, accurate):
     sizes = tuple(np.diff([0, *ends, N]).tolist())
     weight = W.copy() if weighted else None

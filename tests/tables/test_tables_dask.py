@@ -66,6 +66,7 @@ def test_partitions_add_up_to_the_table(npartitions, accurate):
 
 @settings(CI, max_examples=50)
 @given(st.data())
+@pytest.mark.slow
 def test_any_partitioning_gives_the_same_moments(data):
     n_rows = data.draw(st.integers(1, 40))
     values = st.integers(-(10**6), 10**6).map(lambda n: n / 64)
