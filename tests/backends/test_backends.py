@@ -221,6 +221,7 @@ def test_the_closed_form_by_name_takes_data_of_any_size_and_moments(monkeypatch)
     assert LinearRegressorGD(backend=Momentumless()).fit_moments(moments).backend_ == "spectral"
 
 
+@pytest.mark.slow
 def test_compilations_are_dropped_with_their_memory(monkeypatch):
     """XLA compiles once for a shape; the shapes used last are kept, and the session of any other is gone."""
     pytest.importorskip("tensorflow")

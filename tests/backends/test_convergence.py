@@ -67,6 +67,7 @@ def test_the_warning_says_how_many_steps_are_missing(model, question):
 
 
 @pytest.mark.steps(174_690)
+@pytest.mark.slow
 def test_the_steps_that_the_warning_names_are_enough(model, question):
     settings = {"learning_rate": 1e-4, "tol": 1e-6, "standardize": False}
     fitted = model(max_iter=174_690, **settings).fit(*question)

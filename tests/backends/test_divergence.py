@@ -130,6 +130,7 @@ EXACT = {
 @pytest.mark.parametrize("share", [1.0, 1.9, 1.999])
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.slow
 def test_rounding_of_an_exact_fit_is_no_divergence(model, step_budget, name, share, standardize, dtype):
     """The loss of an exact fit fluctuates around 1e-30 by rounding, and may rise by a large part of itself."""
     X, y = EXACT[name]

@@ -4,6 +4,7 @@ import warnings
 from unittest import mock
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -141,6 +142,7 @@ def test_the_unit_of_y_does_not_matter(data, tol, power, backend):
 
 @given(problems(), stable_ratios, st.sampled_from(["spectral", "numpy"]), st.floats(1e-3, 1e3))
 @CI
+@pytest.mark.slow
 def test_integer_weights_are_repetition_and_only_ratios_count(data, ratio, backend, factor):
     assume(data.L > 0 and data.weight is not None)
     eta, k = ratio / data.L, 60
@@ -163,6 +165,7 @@ def test_integer_weights_are_repetition_and_only_ratios_count(data, ratio, backe
 
 @given(problems(), stable_ratios, st.sampled_from(["spectral", "numpy"]), st.booleans())
 @CI
+@pytest.mark.slow
 def test_sparse_data_is_the_same_data(data, ratio, backend, over_rows):
     assume(data.L > 0)
     eta, k = ratio / data.L, 60

@@ -26,6 +26,7 @@ def run(code, **settings):
     return result.stdout.decode().strip()
 
 
+pytestmark = pytest.mark.slow
 tensorflow_only = pytest.mark.parametrize("backend", ["tf-graph", "tf-session"], indirect=True)
 
 

@@ -70,6 +70,7 @@ LIMIT = "--max-iter", "inf", "--tol", "none"
 CHOSEN = ("-f", "a", "-f", "b", "-f", "c", "-t", "price")
 
 
+@pytest.mark.slow
 class TestProcess:
     """What a shell sees."""
 

@@ -112,6 +112,7 @@ def test_two_links_to_a_file_that_is_not_there_yet():
 
 @posix
 @pytest.mark.parametrize(("source", "how"), [("rows.csv", ">> rows.csv"), ("- < rows.csv", "> rows.csv")])
+@pytest.mark.slow
 def test_redirections_of_the_shell_are_outputs_and_data(source, how):
     """With >, the shell has emptied the file before the command begins, which at least says why there are no rows."""
     Path("copy.csv").write_text(ROWS)
@@ -124,6 +125,7 @@ def test_redirections_of_the_shell_are_outputs_and_data(source, how):
 
 
 @posix
+@pytest.mark.slow
 def test_a_file_on_standard_input_is_read():
     with open("rows.csv") as rows:
         arguments = [*COMMAND, "predict", "model.json", "-", "--out", "rows.csv"]
@@ -133,6 +135,7 @@ def test_a_file_on_standard_input_is_read():
 
 
 @posix
+@pytest.mark.slow
 def test_standard_output_that_is_closed():
     line = f"{sys.executable} -m fssgd predict model.json rows.csv >&-"
     done = subprocess.run(line, shell=True, capture_output=True, text=True)
@@ -141,6 +144,7 @@ def test_standard_output_that_is_closed():
 
 
 @posix
+@pytest.mark.slow
 def test_devices_may_be_written_to():
     command("fit", "rows.csv", *FIT, "--save", os.devnull)
     done = subprocess.run(

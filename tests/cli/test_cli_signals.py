@@ -20,6 +20,7 @@ from test_cli import COMMAND, command  # noqa: E402
 
 from fssgd.tables._checkpoint import Checkpoint  # noqa: E402
 
+pytestmark = pytest.mark.slow
 SIGNALS = {signal.SIGINT: "Interrupted.", signal.SIGTERM: "Terminated.", signal.SIGHUP: "Hung up."}
 ENDS = [(number, 128 + number, text) for number, text in SIGNALS.items()]
 

@@ -13,6 +13,7 @@ pty = pytest.importorskip("pty")
 
 from fssgd.cli import _console  # noqa: E402
 
+pytestmark = pytest.mark.slow
 ROWS = "".join(f"{i},{i * i % 7},{2 * i + i * i % 7}\n" for i in range(50))
 
 

@@ -75,6 +75,7 @@ def test_a_divergence_survives_pickling(protocol):
     assert vars(copy) == vars(caught.value)
 
 
+@pytest.mark.slow
 def test_a_divergence_comes_back_from_another_process():
     with pytest.raises(DivergenceError, match=r"learning_rate=0\.001 is above") as caught:
         joblib.Parallel(n_jobs=2)(joblib.delayed(fail)() for _ in range(2))

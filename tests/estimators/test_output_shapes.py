@@ -68,6 +68,7 @@ def test_outputs_stop_at_the_same_step(model):
 
 
 @pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.slow
 def test_memory_of_a_fit_is_linear_in_the_number_of_rows(model, standardize):
     """An n x n broadcast would take 8e12 bytes."""
     n_samples = 1_000_000

@@ -107,6 +107,7 @@ def test_copies_predict_the_same(backend, means, instance, tmp_path):
     assert_array_equal(other.fit(X, y).coef_, model.coef_)
 
 
+@pytest.mark.slow
 def test_a_process_without_tensorflow_predicts_the_same(backend, tmp_path):
     X, y = data()
     models = [LinearRegressorGD(max_iter=20, tol=None, backend=b).fit(X, y) for b in (backend, get_backend(backend))]
@@ -144,6 +145,7 @@ def test_check_estimator_passes(backend):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:skl2onnx", "ignore::DeprecationWarning:onnx")
+@pytest.mark.slow
 def test_a_model_converts_to_onnx(model, n_outputs, fit_intercept, dtype):
     skl2onnx = pytest.importorskip("skl2onnx")
     onnxruntime = pytest.importorskip("onnxruntime")

@@ -6,7 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA counts anonymous memory on Linux only")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA counts anonymous memory on Linux only"),
+]
 
 LIMITED = """
 import resource

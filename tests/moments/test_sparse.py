@@ -49,6 +49,7 @@ def test_duplicate_and_unsorted_sparse_entries(model):
 
 
 # n_features: the closed form, where it is asked for by name, takes a dense p x p matrix, hence fewer columns there
+@pytest.mark.slow
 def test_a_large_sparse_matrix_is_never_made_dense(backend, model):
     n_samples, n_features = 100_000, 1000 if backend == "spectral" else 10_000
     rng = np.random.default_rng(0)

@@ -38,6 +38,7 @@ def test_the_limit_of_nearly_collinear_columns_of_different_units(standardize):
 
 
 @pytest.mark.steps(100_000)
+@pytest.mark.slow
 def test_a_condition_number_of_23266_needs_more_than_100000_steps(model):
     with pytest.warns(ConvergenceWarning, match=r"max_iter=100000 .* condition number is 23265\.7\b"):
         fitted = model().fit(*cars())

@@ -58,6 +58,7 @@ def every_ratio(score):
 
 @given(scores())
 @CI
+@pytest.mark.slow
 def test_the_lowest_ratio_is_that_of_all_integers(score):
     value, divisor = every_ratio(score)
     with np.errstate(divide="ignore"):
@@ -92,6 +93,7 @@ def test_the_first_within_a_margin_is_the_first_of_all_integers(score, margin):
 
 @given(scores(), st.floats(1, LAST - 60), st.integers(1, 25))
 @CI
+@pytest.mark.slow
 def test_bounds_hold_at_every_step_between_knots(score, start, pairs):
     """N - r D does not dip below the chord by more than the bound says, for r = 0 and any other."""
     low = int(start)

@@ -44,6 +44,7 @@ def fold_errors(X, y, splits, ks, weight=None, **settings):
 
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("alpha", [0.0, 0.05])
+@pytest.mark.slow
 def test_fold_errors_equal_those_of_a_grid_search(standardize, alpha):
     settings = {"learning_rate": 0.1, "standardize": standardize, "alpha": alpha}
     model = LinearRegressorGD(tol=None, backend="numpy", **settings)

@@ -429,6 +429,7 @@ def test_files_need_pyarrow(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.slow
 def test_frames_load_no_pyarrow(library):
     code = f"""
 import sys, {library} as frames

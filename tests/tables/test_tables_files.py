@@ -145,6 +145,7 @@ class TestWhichColumnsAreNumbers:
             Moments.from_table(tmp_path, target="y")
         assert Moments.from_table(tmp_path, target="y", features=["a"]).n_samples == 4
 
+    @pytest.mark.slow
     def test_a_header_longer_than_a_block(self, tmp_path):
         names = [f"column_{j:020d}" for j in range(60_000)]
         rows = "".join(",".join([str(i)] * 60_000) + f",{2 * i}\n" for i in range(3))
