@@ -113,6 +113,7 @@ def test_backends_notice_a_divergence_at_the_same_step(data, ratio):
 
 @given(problems(), stable_ratios)
 @CI
+@pytest.mark.slow
 def test_a_stable_step_never_raises_the_loss(data, ratio):
     """By more than d = 8 eps (rms + sqrt(L / 2) ||theta||) explains; the closed form not by more than its last bit."""
     assume(data.L > 0)
@@ -180,6 +181,7 @@ def test_sparse_data_is_the_same_data(data, ratio, backend, over_rows):
 
 @given(problems(max_rows=8, max_columns=6))
 @CI
+@pytest.mark.slow
 def test_the_automatic_step_over_rows_is_at_most_the_reciprocal_curvature(data):
     with mock.patch.object(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", 0):
         model = fit(data, "numpy", max_iter=1, tol=None)
@@ -196,6 +198,7 @@ def test_the_automatic_step_over_rows_is_at_most_the_reciprocal_curvature(data):
     st.integers(0, 9),
 )
 @CI
+@pytest.mark.slow
 def test_the_bound_on_the_curvature(size, values, seed):
     """Spectra of clusters: repeated, nearly repeated, far apart, null."""
     values = np.resize(np.array(values), size)

@@ -76,6 +76,7 @@ def test_the_lowest_ratio_is_that_of_all_integers(score):
 
 @given(scores(), st.sampled_from([0.0, 1e-6, 0.1, 10.0]))
 @CI
+@pytest.mark.slow
 def test_the_first_within_a_margin_is_the_first_of_all_integers(score, margin):
     value, divisor = every_ratio(score)
     lowest, _ = lowest_ratio(score, len(value))

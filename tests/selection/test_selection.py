@@ -86,6 +86,7 @@ def test_fold_errors_by_hand(splitter, kind):
 
 @given(problems(max_rows=9, alphas=(0.0, 0.3)), stable_ratios, st.integers(2, 3))
 @CI
+@pytest.mark.slow
 def test_fold_errors_against_stepping(data, ratio, n_folds):
     """The definition, in plain NumPy, with constant columns and rows of weight 0."""
     assume(data.L > 0)
