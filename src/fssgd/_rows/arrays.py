@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fssgd._descent.coordinates import Coordinates
-from fssgd._moments.checks import assert_values_finite, canonical, check_resolved
+from fssgd._moments.checks import canonical, check_resolved, rows_that_count
 from fssgd._moments.column_statistics import ColumnStatistics
 from fssgd._moments.moments import Moments
 from fssgd._rows.design import Rows, working_dtype
@@ -60,20 +60,14 @@ class ArraySource:
     @cached_property
     def _counted(self) -> tuple[Any, npt.NDArray[np.floating[Any]], Array | None]:
         """The rows of positive weight."""
-        # rows of weight 0 are as good as absent: kept, they would count as samples, and cost a step their share
-        if self.weight is None or self.weight.all():
-            return self.X, self._outputs, self.weight
-        kept = self.weight > 0
-        return self.X[kept], self._outputs[kept], self.weight[kept]
+        # once for the statistics and the design; kept, rows of weight 0 would count as samples and slow every step down
+        return rows_that_count(self.X, self._outputs, self.weight)
 
     def moments(self, names: Any = None) -> Moments:
         return Moments.of_rows(self.X, self._outputs, self.weight, feature_names=names)
 
     def columns(self, names: Any = None) -> ColumnStatistics:
         X, y, weight = self._counted
-        if len(y) < len(self.y):  # NaN in a row of weight 0 is an error as everywhere, though no sum would show it
-            assert self.weight is not None
-            assert_values_finite(self.X[self.weight == 0], self.y[self.weight == 0])
         X = canonical(X)  # entries stored twice would each count as a value of the column
         columns = ColumnStatistics.of(X, y, weight)
         check_resolved(columns.mean, columns.variance, columns.constant, X, y, names, columns.weight)

@@ -27,6 +27,7 @@ from fssgd._moments.checks import (
     check_resolved,
     check_weight,
     refuse_sparse,
+    rows_that_count,
 )
 from fssgd._moments.column_statistics import ColumnStatistics, merge_columns
 from fssgd._moments.moments import Moments
@@ -239,10 +240,7 @@ def _task(
     if weight is not None:
         # a partition may have zero weights only, where not all of them have
         weight = check_weight(np.asarray(weight), X, allow_all_zero=True)
-        if not weight.all():
-            kept = weight > 0
-            assert_values_finite(X[~kept], y[~kept])
-            X, y, weight = X[kept], y[kept], weight[kept]
+        X, y, weight = rows_that_count(X, y, weight)
     return _PartialResult(n_rows, function(X, y, weight, **settings) if len(y) else None)
 
 
