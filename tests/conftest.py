@@ -25,7 +25,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "steps(n): takes about n steps; left out for backends that need over 5 s")
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.slow) if name in OPTIONAL else name for name in BACKENDS])
 def backend(request):
     """Name of a backend that can run here, and within the step budget."""
     name = request.param

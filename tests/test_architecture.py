@@ -1,11 +1,14 @@
 """What an import pulls in, and what is public."""
 
 import inspect
+import io
+import pickle
 import pkgutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fssgd
@@ -104,14 +107,81 @@ def test_the_public_interface():
     assert {"Problem", "Solution", "Status"} <= set(fssgd.backends.__all__)
 
 
+PUBLIC_CLASSES = [name for name in fssgd.__all__ if inspect.isclass(getattr(fssgd, name))]
+
+
+def classes_named(data):
+    """Modules and names of the classes that a pickle looks up, and what it holds."""
+    found = set()
+
+    class Reader(pickle.Unpickler):
+        def find_class(self, module, name):
+            found.add((module, name))
+            return super().find_class(module, name)
+
+    return found, Reader(io.BytesIO(data)).load()
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("name", PUBLIC_CLASSES)
+def test_a_pickle_names_the_public_place_of_a_class(name, protocol):
+    kind = getattr(fssgd, name)
+    found, read = classes_named(pickle.dumps(kind, protocol))
+    assert found == {("fssgd", name)}
+    assert read is kind
+
+
+def public_objects():
+    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30.0)
+    model = fssgd.LinearRegressorGD().fit(X, y)
+    return [
+        model,
+        fssgd.LinearRegressorGDCV(cv=3).fit(X, y),
+        model.moments_,
+        model.path_,
+        fssgd.diagnose(X, y),
+        fssgd.DivergenceError("diverged", 1.0, 0.5, 3, "x0"),
+    ]
+
+
+@pytest.mark.parametrize("thing", public_objects(), ids=lambda thing: type(thing).__name__)
+def test_a_pickled_object_is_of_its_public_class(thing):
+    """So that a pickle stays readable when the private module with the class moves."""
+    kind = type(thing)
+    found, read = classes_named(pickle.dumps(thing))
+    assert ("fssgd", kind.__name__) in found
+    assert (kind.__module__, type(read)) == ("fssgd", kind)
+    private = {name for module, name in found if module.startswith("fssgd.")}
+    assert not private & set(fssgd.__all__)
+
+
+def test_a_subclass_is_of_its_own_module():
+    class Other(fssgd.Backend):
+        pass
+
+    assert Other.__module__ == __name__
+    for name in fssgd.available_backends():
+        assert type(fssgd.backends.get_backend(name)).__module__.startswith("fssgd.backends.")
+
+
 def test_the_map_in_contributing_is_that_of_the_code():
     package, rooms = Path(fssgd.__file__).parent, set()
     text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     for line in text.splitlines():
         if line.startswith("| `"):
             rooms.add(line.split("`")[1].rstrip("/"))
-    there = {path.stem for path in package.glob("*.py")} | {path.parent.name for path in package.glob("*/__init__.py")}
-    assert rooms == there - {"__main__"}
+    assert rooms == {path.parent.name for path in package.glob("*/__init__.py")}
+    assert {path.stem for path in package.glob("*.py")} == {"__init__", "__main__", "_exceptions", "_public"}
+
+
+def test_each_folder_has_a_line_for_each_of_its_files():
+    package = Path(fssgd.__file__).parent
+    for folder in (path.parent for path in package.rglob("__init__.py") if path.parent != package):
+        text = (folder / "__init__.py").read_text(encoding="utf-8")
+        names = {path.stem for path in folder.glob("*.py")} | {
+            path.parent.name for path in folder.glob("*/__init__.py")
+        }
+        assert not {name for name in names - {"__init__"} if f"``{name}``" not in text}, folder
 
 
 def test_every_module_says_what_it_is_for():

@@ -120,7 +120,7 @@ def test_no_name_is_overwritten_without_asking(registry, name):
 
 
 @pytest.mark.parametrize("path", ["module", "module.Class", ":Class", "module:", ""])
-def test_a_path_that_is_none(registry, path):
+def test_an_invalid_import_path_is_refused(registry, path):
     with pytest.raises(ValueError, match=rf"path must look like 'module:Class', got '{path}'"):
         register_backend("new", path)
     assert "new" not in available_backends()
@@ -206,12 +206,12 @@ def test_backends_are_abstract():
         Backend()
 
 
-def test_a_parameter_that_is_no_backend():
+def test_a_backend_of_another_type_is_refused():
     with pytest.raises(ValueError, match=r"The 'backend' parameter of LinearRegressorGD must be"):
         LinearRegressorGD(backend=3).fit(X, Y)
 
 
-def test_the_closed_form_refuses_what_it_cannot_see(monkeypatch):
+def test_the_closed_form_by_name_takes_data_of_any_size_and_moments(monkeypatch):
     """Asked for by name it takes data of any size; a stepping backend takes no moments."""
     monkeypatch.setattr(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", 1)
     assert LinearRegressorGD().fit(X, Y).backend_ == "numpy"
@@ -221,6 +221,7 @@ def test_the_closed_form_refuses_what_it_cannot_see(monkeypatch):
     assert LinearRegressorGD(backend=Momentumless()).fit_moments(moments).backend_ == "spectral"
 
 
+@pytest.mark.slow
 def test_compilations_are_dropped_with_their_memory(monkeypatch):
     """XLA compiles once for a shape; the shapes used last are kept, and the session of any other is gone."""
     pytest.importorskip("tensorflow")
@@ -232,7 +233,7 @@ def test_compilations_are_dropped_with_their_memory(monkeypatch):
         sessions.append(weakref.ref(session))
         return session
 
-    monkeypatch.setattr(module, "COMPILATIONS", 2)
+    monkeypatch.setattr(module, "MAX_COMPILATIONS", 2)
     monkeypatch.setattr(module, "_compiled", compiled)
     monkeypatch.setattr(module, "_new_session", recorded)
 

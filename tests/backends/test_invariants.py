@@ -4,6 +4,7 @@ import warnings
 from unittest import mock
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -112,6 +113,7 @@ def test_backends_notice_a_divergence_at_the_same_step(data, ratio):
 
 @given(problems(), stable_ratios)
 @CI
+@pytest.mark.slow
 def test_a_stable_step_never_raises_the_loss(data, ratio):
     """By more than d = 8 eps (rms + sqrt(L / 2) ||theta||) explains; the closed form not by more than its last bit."""
     assume(data.L > 0)
@@ -141,6 +143,7 @@ def test_the_unit_of_y_does_not_matter(data, tol, power, backend):
 
 @given(problems(), stable_ratios, st.sampled_from(["spectral", "numpy"]), st.floats(1e-3, 1e3))
 @CI
+@pytest.mark.slow
 def test_integer_weights_are_repetition_and_only_ratios_count(data, ratio, backend, factor):
     assume(data.L > 0 and data.weight is not None)
     eta, k = ratio / data.L, 60
@@ -163,6 +166,7 @@ def test_integer_weights_are_repetition_and_only_ratios_count(data, ratio, backe
 
 @given(problems(), stable_ratios, st.sampled_from(["spectral", "numpy"]), st.booleans())
 @CI
+@pytest.mark.slow
 def test_sparse_data_is_the_same_data(data, ratio, backend, over_rows):
     assume(data.L > 0)
     eta, k = ratio / data.L, 60
@@ -177,6 +181,7 @@ def test_sparse_data_is_the_same_data(data, ratio, backend, over_rows):
 
 @given(problems(max_rows=8, max_columns=6))
 @CI
+@pytest.mark.slow
 def test_the_automatic_step_over_rows_is_at_most_the_reciprocal_curvature(data):
     with mock.patch.object(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", 0):
         model = fit(data, "numpy", max_iter=1, tol=None)
@@ -193,6 +198,7 @@ def test_the_automatic_step_over_rows_is_at_most_the_reciprocal_curvature(data):
     st.integers(0, 9),
 )
 @CI
+@pytest.mark.slow
 def test_the_bound_on_the_curvature(size, values, seed):
     """Spectra of clusters: repeated, nearly repeated, far apart, null."""
     values = np.resize(np.array(values), size)

@@ -70,7 +70,7 @@ def test_fields_that_are_not_what_they_should_be(message):
 
 
 @pytest.mark.parametrize("result", [None, np.ones((3, 1)), (np.ones((3, 1)), 5), Solution])
-def test_what_is_no_solution(result):
+def test_a_returned_value_that_is_not_a_solution(result):
     kind = type(result).__name__
     with pytest.raises(TypeError, match=f"^Backend 'foreign' returned a {kind} from solve: expected a fssgd"):
         LinearRegressorGD(backend=Foreign(lambda solution: result), **STEPS).fit(X, Y)

@@ -58,6 +58,7 @@ def demonstration(tmp_path_factory):
     return done, folder, json.loads((folder / "demo.json").read_text())
 
 
+@pytest.mark.slow
 def test_all_names_are_printed_in_full(demonstration):
     done, folder, _ = demonstration
     for name in [SCRIPT, *BACKENDS]:
@@ -72,6 +73,7 @@ def test_all_names_are_printed_in_full(demonstration):
     )
 
 
+@pytest.mark.slow
 def test_every_descent_is_where_exact_arithmetic_puts_it(demonstration):
     raw, scaled = demonstration[2]["experiments"]
     for experiment, name in ((raw, "question_1e5_steps"), (scaled, "answer2_standardized_1e2_steps")):
@@ -89,7 +91,8 @@ def test_every_descent_is_where_exact_arithmetic_puts_it(demonstration):
         assert [found["backend"] for found in experiment["runs"]] == [SCRIPT, *available]
 
 
-def test_times_belong_together(demonstration):
+@pytest.mark.slow
+def test_times_per_step_and_speedups_agree_with_the_times(demonstration):
     for experiment in demonstration[2]["experiments"]:
         script = experiment["runs"][0]
         for found in experiment["runs"]:
@@ -101,6 +104,7 @@ def test_times_belong_together(demonstration):
     assert runs["spectral"]["n_steps"] == 100_000
 
 
+@pytest.mark.slow
 def test_pictures_are_there_and_their_series_in_the_json(demonstration):
     _, folder, document = demonstration
     assert sorted(file.name for file in folder.iterdir()) == [
@@ -127,6 +131,7 @@ def test_pictures_are_there_and_their_series_in_the_json(demonstration):
     assert document["machine"]["numpy"] == np.__version__
 
 
+@pytest.mark.slow
 def test_a_backend_that_is_not_installed_is_named_with_its_cure():
     done = run("demo", "--quick", code=WITHOUT_TENSORFLOW)
     assert done.returncode == 0, done.stderr
@@ -221,6 +226,7 @@ def benchmark(tmp_path_factory):
     return done, folder, json.loads((folder / "bench.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_benchmark_times_every_backend_at_every_size(benchmark):
     done, folder, document = benchmark
     names = [SCRIPT, *(BACKENDS if HAS_TENSORFLOW else BACKENDS[:3])]
@@ -239,6 +245,7 @@ def test_a_benchmark_times_every_backend_at_every_size(benchmark):
     check_picture(folder / "bench.png")
 
 
+@pytest.mark.slow
 def test_costs_are_fitted_to_the_medians(benchmark):
     """By another solver of the same problem."""
     document = benchmark[2]
@@ -254,7 +261,8 @@ def test_costs_are_fitted_to_the_medians(benchmark):
         np.testing.assert_allclose(gradient, 0.0, atol=1e-8)  # of the objective, where the bound is not active
 
 
-def test_tensorflow_is_held_against_numpy(benchmark):
+@pytest.mark.slow
+def test_tensorflow_is_compared_with_numpy(benchmark):
     done, _, document = benchmark
     if not HAS_TENSORFLOW:
         assert document["crossovers"] == []
@@ -272,6 +280,7 @@ def test_tensorflow_is_held_against_numpy(benchmark):
     assert f"tf-session overtakes {SCRIPT}" in done.stdout or f"tf-session against {SCRIPT}" in done.stdout
 
 
+@pytest.mark.slow
 def test_json_goes_to_stdout_alone():
     done = run(
         "bench", "--backends", "loop, numpy", "--sizes", "10,1_000", "--dtype", "float32", "--repeats", 1, "--json"
@@ -314,6 +323,7 @@ def test_backends_are_names_that_are_known(backends, message):
 @pytest.mark.parametrize(
     ("arguments", "message"), [(("--sizes", "many"), "expected integers"), (("--dtype", "float16"), "float32")]
 )
+@pytest.mark.slow
 def test_what_cannot_be_measured_is_a_usage_error(arguments, message):
     done = run("bench", *arguments)
     assert done.returncode == 2
@@ -346,7 +356,7 @@ def test_a_cost_is_never_negative():
         ([0.1, 10.0, 0.1], None),
     ],
 )
-def test_leads_change_where_the_curves_cross(first, changes):
+def test_lead_changes_are_where_the_cost_lines_cross(first, changes):
     """On logarithmic axes: 4 falls to 1 while the other stays... at 1 from 10 to 1,000 rows."""
     found = lead_changes([10, 1_000, 100_000], first, [1.0, 1.0, 1.0])
     if changes is None:
@@ -382,7 +392,7 @@ def test_a_step_is_what_more_steps_take_longer(monkeypatch):
     assert time == StepTime("numpy", 10, "step", 2.0, 2.0, 2.0, 2, 3, time.warm_up_seconds)
 
 
-def test_a_disturbance_does_not_pass_for_many_steps(monkeypatch):
+def test_a_slow_first_call_is_not_taken_for_the_time_of_its_steps(monkeypatch):
     """A step takes 5 us, but the first call of two steps is held up for a second."""
     calls = []
 
@@ -408,7 +418,7 @@ def test_times_are_three_digits_and_a_unit(seconds, text):
     assert duration(seconds) == text
 
 
-def test_json_refuses_what_it_cannot_say():
+def test_json_refuses_values_it_cannot_hold():
     assert json.loads(to_json({"a": np.arange(2), "b": np.float64(1.5), "c": np.int64(3)})) == {
         "a": [0, 1],
         "b": 1.5,

@@ -68,7 +68,7 @@ def test_fit_does_not_write_over_its_data(option, data, output):
 
 @posix
 @pytest.mark.parametrize("kind", ["symbolic", "hard", "twice"])
-def test_nor_what_a_link_leads_to(kind):
+def test_fit_does_not_write_over_its_data_through_a_link(kind):
     linked(kind, "link.csv", "rows.csv")
     for arguments in (
         ("fit", "rows.csv", *FIT, "--save", "link.csv"),
@@ -112,6 +112,7 @@ def test_two_links_to_a_file_that_is_not_there_yet():
 
 @posix
 @pytest.mark.parametrize(("source", "how"), [("rows.csv", ">> rows.csv"), ("- < rows.csv", "> rows.csv")])
+@pytest.mark.slow
 def test_redirections_of_the_shell_are_outputs_and_data(source, how):
     """With >, the shell has emptied the file before the command begins, which at least says why there are no rows."""
     Path("copy.csv").write_text(ROWS)
@@ -124,6 +125,7 @@ def test_redirections_of_the_shell_are_outputs_and_data(source, how):
 
 
 @posix
+@pytest.mark.slow
 def test_a_file_on_standard_input_is_read():
     with open("rows.csv") as rows:
         arguments = [*COMMAND, "predict", "model.json", "-", "--out", "rows.csv"]
@@ -133,6 +135,7 @@ def test_a_file_on_standard_input_is_read():
 
 
 @posix
+@pytest.mark.slow
 def test_standard_output_that_is_closed():
     line = f"{sys.executable} -m fssgd predict model.json rows.csv >&-"
     done = subprocess.run(line, shell=True, capture_output=True, text=True)
@@ -141,7 +144,8 @@ def test_standard_output_that_is_closed():
 
 
 @posix
-def test_devices_are_no_loss():
+@pytest.mark.slow
+def test_devices_may_be_written_to():
     command("fit", "rows.csv", *FIT, "--save", os.devnull)
     done = subprocess.run(
         [*COMMAND, "fit", "-", *FIT, "--save", "/dev/stderr"], input=ROWS, capture_output=True, text=True
@@ -176,7 +180,7 @@ def test_a_file_that_is_not_read_is_replaced(name):
 
 
 @pytest.mark.parametrize("arguments", [("demo", "--quick"), ("bench", "--sizes", "10,100", "--backends", "loop")])
-def test_results_that_cannot_be_written_are_told_before_they_are_measured(arguments, monkeypatch):
+def test_an_output_that_cannot_be_written_is_refused_before_the_measurement(arguments, monkeypatch):
     """By a name of theirs that is a folder."""
     monkeypatch.setattr("time.perf_counter", lambda: pytest.fail("something is being timed"))
     taken = Path("results") / ("demo.json" if arguments[0] == "demo" else "bench.png")
@@ -184,7 +188,7 @@ def test_results_that_cannot_be_written_are_told_before_they_are_measured(argume
     assert f"'{taken}' is a folder, not a file to write: give it a name." in refused(*arguments, "--out", "results")
 
 
-def test_a_checkpoint_of_the_library_is_none_of_its_files():
+def test_a_checkpoint_is_not_written_over_the_data():
     os.link("rows.csv", "hard.npz")
     for name in ("rows.csv", "./parts/../rows.csv", "hard.npz"):
         with pytest.raises(ValueError, match=rf"checkpoint='{name}' is one of the files to read: choose another name"):

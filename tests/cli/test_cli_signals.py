@@ -20,6 +20,7 @@ from test_cli import COMMAND, command  # noqa: E402
 
 from fssgd.tables._checkpoint import Checkpoint  # noqa: E402
 
+pytestmark = pytest.mark.slow
 SIGNALS = {signal.SIGINT: "Interrupted.", signal.SIGTERM: "Terminated.", signal.SIGHUP: "Hung up."}
 ENDS = [(number, 128 + number, text) for number, text in SIGNALS.items()]
 
@@ -91,7 +92,7 @@ def test_while_reading_it_says_where_it_goes_on(folder, number, code, text, monk
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "save", signalling)
         done = command(*arguments, code=code)
-    assert (done.stdout, done.stderr) == ("", f"{text} The same command goes on from state.npz.\n")
+    assert (done.stdout, done.stderr) == ("", f"{text} The same command continues from state.npz.\n")
     assert sorted(os.listdir()) == ["model.json", "rows.csv", "state.npz"]
     with np.load("state.npz") as state:
         assert 0 < state["state.rows"] < 300_000

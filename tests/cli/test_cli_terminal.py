@@ -13,6 +13,7 @@ pty = pytest.importorskip("pty")
 
 from fssgd.cli import _console  # noqa: E402
 
+pytestmark = pytest.mark.slow
 ROWS = "".join(f"{i},{i * i % 7},{2 * i + i * i % 7}\n" for i in range(50))
 
 
@@ -52,7 +53,7 @@ def folder(tmp_path, monkeypatch):
 SLOW = "from fssgd.cli import _console, main; _console.SPEED = 1e-9; main()"
 
 
-def test_every_long_step_is_told(folder):
+def test_a_spinner_names_every_long_step(folder):
     for arguments, told in (
         (
             ("fit", "homes.csv", "-t", "y", "--save", "model.json"),
@@ -79,7 +80,7 @@ def test_errors_and_warnings_are_readable_beside_it(folder):
     assert "Decomposing" not in err
 
 
-def test_nothing_is_told_where_nobody_looks(capsys, monkeypatch):
+def test_no_spinner_without_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(_console, "SPEED", 1e-9)
     _console.announce_decomposition(10)
     with _console.working("Fitting") as say:

@@ -148,7 +148,7 @@ def test_a_monitor_may_be_called_more_often_than_announced(listening):
     monitor.finish()
 
 
-def test_fits_without_the_framework(monkeypatch):
+def test_fits_under_a_scikit_learn_without_callbacks(monkeypatch):
     """Estimators whose scikit-learn has no callbacks."""
     monkeypatch.delattr("sklearn.callback.CallbackSupportMixin._init_callback_context")
     model = LinearRegressorGD(max_iter=50, tol=None, **STEPPING).fit(X, Y)

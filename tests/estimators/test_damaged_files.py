@@ -233,7 +233,7 @@ class TestArchives:
         return Saved(name, tmp_path)
 
     @pytest.mark.parametrize("hostile", HOSTILE_MEMBERS)
-    def test_an_array_that_is_none(self, saved, hostile):
+    def test_members_that_are_not_arrays_are_refused(self, saved, hostile):
         members = unzipped(saved.whole)
         for name in members:
             assert not saved.check(zipped({**members, name: HOSTILE_MEMBERS[hostile]}.items())), name
@@ -261,7 +261,7 @@ class TestArchives:
             saved.check(zipped({**members, one: members[other], other: members[one]}.items()))
 
     @pytest.mark.parametrize("kind", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-    def test_compressed(self, saved, kind):
+    def test_compressed_files_are_refused(self, saved, kind):
         saved.path.write_bytes(zipped(unzipped(saved.whole).items(), kind))
         with pytest.raises(ValueError, match=r"\.npz does not hold .*: it is not a readable \.npz file \(\S* is compr"):
             saved.load()
@@ -270,7 +270,7 @@ class TestArchives:
         for field, value in ((FLAGS, 1), (KIND, 97), (VERSION, 255)):
             assert not saved.check(marked(saved.whole, field, value))
 
-    def test_bombs(self, saved):
+    def test_compression_bombs_are_refused(self, saved):
         """Many megabytes in a small file; nothing of them is unpacked, or so much as made room for."""
         members, n_values = unzipped(saved.whole), 1 << 22
         bomb = member((HEADER % ("<f8", (n_values,))).ljust(117) + "\n", bytes(8 * n_values))

@@ -75,6 +75,7 @@ def test_a_divergence_survives_pickling(protocol):
     assert vars(copy) == vars(caught.value)
 
 
+@pytest.mark.slow
 def test_a_divergence_comes_back_from_another_process():
     with pytest.raises(DivergenceError, match=r"learning_rate=0\.001 is above") as caught:
         joblib.Parallel(n_jobs=2)(joblib.delayed(fail)() for _ in range(2))
@@ -134,7 +135,7 @@ def test_data_too_large_to_decompose_is_warned_about_too(monkeypatch):
 
 
 @pytest.mark.parametrize("settings", [{"tol": None}, {"tol": 1e-3, "max_iter": 10**6}])
-def test_nothing_is_said_when_nothing_is_wrong(model, settings):
+def test_a_fit_that_converges_or_takes_all_its_steps_does_not_warn(model, settings):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model(**{"max_iter": 5, **settings}).fit(X, Y)

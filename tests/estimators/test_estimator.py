@@ -57,7 +57,7 @@ INVALID = [
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in INVALID for value in values])
 @pytest.mark.parametrize("how", ["fit", "partial_fit", "fit_moments"])
-def test_a_parameter_that_is_none_is_named(name, value, how):
+def test_an_invalid_parameter_is_named(name, value, how):
     arguments = (Moments.from_arrays(X, Y),) if how == "fit_moments" else (X, Y)
     with pytest.raises(ValueError, match=rf"The '{name}' parameter of LinearRegressorGD must be .* Got "):
         getattr(LinearRegressorGD(**{name: value}), how)(*arguments)

@@ -148,7 +148,7 @@ def as_it_is(model):
     return model
 
 
-@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("how", ["pickle", "deepcopy", pytest.param("process", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("backend", ["spectral", "numpy"])
 def test_copies_are_complete(how, backend):
     """They predict, show their path and losses, and go on learning as the original does."""
@@ -171,6 +171,7 @@ def test_a_pickle_holds_one_matrix_of_the_columns():
     assert len(pickle.dumps(LinearRegressorGD(backend="numpy").fit(wide, wide[:, 0]))) < 20_000
 
 
+@pytest.mark.slow
 def test_a_pickle_is_read_by_a_fresh_process(tmp_path):
     model = LinearRegressorGD(alpha=0.1).fit(X, Y)
     joblib.dump((model, Moments.from_arrays(X, Y), model.path_, get_backend("numpy")), tmp_path / "all.joblib")
@@ -189,6 +190,7 @@ def test_a_pickle_is_read_by_a_fresh_process(tmp_path):
 
 
 @pytest.mark.parametrize("backend", ["spectral", "numpy"])
+@pytest.mark.slow
 def test_folds_in_other_processes(backend):
     model = LinearRegressorGD(backend=backend, max_iter=20, tol=None)
     here, elsewhere = (cross_val_score(model, X, Y, cv=4, n_jobs=n) for n in (None, 2))

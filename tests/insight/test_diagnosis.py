@@ -60,7 +60,7 @@ def test_eigenvalues_are_those_of_the_hessian(weighted, fit_intercept, alpha):
     assert found.standardized == diagnose(X, y, weight, standardize=True, fit_intercept=fit_intercept, alpha=alpha)
 
 
-def test_the_question(question):
+def test_condition_and_steps_of_the_question_data(question):
     found = diagnose(*question, learning_rate=1e-4, tol=1e-6)
     assert found.condition_number == pytest.approx(13299, rel=1e-4)
     assert found.steps == 174_690
@@ -229,7 +229,7 @@ def test_a_column_too_far_from_zero_to_descend_on():
     assert found.advice[0].startswith("standardize=True brings the condition number from inf to 1")
 
 
-def test_second_moments_say_where_they_end():
+def test_a_condition_number_beyond_second_moments_is_infinite():
     year = np.arange(1990, 2021.0)
     X = frame(year=year, mileage=200_000 - 6000 * (year - 1990) + 1000 * np.sin(year))
     y = 1000 + 500 * (year - 1990) - 0.02 * X["mileage"]
@@ -300,7 +300,7 @@ def test_a_penalty_may_make_standardising_the_worse_choice():
     assert any(s.startswith("Leave the columns as they are: standardize=True would bring") for s in found.advice)
 
 
-def test_nothing_to_say():
+def test_a_well_conditioned_descent_has_no_advice():
     X = np.array([[-1.0], [1.0]])
     found = diagnose(X, [0.0, 1.0])
     assert (found.advice, found.blame) == (("Nothing slows this descent down: leave it as it is.",), ())
@@ -378,7 +378,7 @@ def test_the_factors_multiply_to_the_condition_number(exponents, means, weighted
         (([[1.0], [2.0]], [1, 2, 3]), {}, ValueError, "inconsistent numbers of samples"),
     ],
 )
-def test_refused(arguments, settings, error, message):
+def test_invalid_arguments_are_refused(arguments, settings, error, message):
     with pytest.raises(error, match=message):
         diagnose(*arguments, **settings)
 
@@ -391,8 +391,7 @@ def test_moments_have_their_own_y():
         diagnose(moments, sample_weight=[1, 2, 3])
 
 
-def test_public():
-    assert Diagnosis.__module__ == "fssgd"
+def test_diagnose_is_public():
     assert fssgd.diagnose is diagnose
 
 

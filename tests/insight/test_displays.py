@@ -63,7 +63,7 @@ def test_an_estimator_must_be_fitted(display):
 
 
 @pytest.mark.parametrize("display", [CoefficientPathDisplay, DescentPathDisplay, LearningRateDisplay])
-def test_a_stepping_fit_keeps_too_little(display, question):
+def test_a_stepping_fit_has_no_path_to_draw(display, question):
     model = LinearRegressorGD(backend="numpy").fit(*question)
     with pytest.raises(ValueError, match=rf"{display.__name__} draws .* keeps none: fit it with backend='spectral'"):
         display.from_estimator(model)
@@ -117,9 +117,9 @@ def test_the_last_step_is_a_number_of_steps(display, max_iter, standardised):
         display.from_path(standardised, max_iter=max_iter)
 
 
-def test_a_descent_that_settles_nowhere_needs_an_end(question):
+def test_a_divergent_descent_needs_max_iter(question):
     path = GradientPath.from_arrays(*question, learning_rate=1.5)
-    with pytest.raises(ValueError, match="settles nowhere: say up to which step"):
+    with pytest.raises(ValueError, match="does not settle: pass the last step to draw"):
         LossCurveDisplay.from_path(path)
     assert LossCurveDisplay.from_path(path, max_iter=5).steps[-1] == 5
 
@@ -256,7 +256,7 @@ def test_the_plane_goes_through_the_minimum(number, standardize, alpha):
     plt.close("all")
 
 
-def test_a_valley_is_narrow_and_a_bowl_is_round(raw, standardised):
+def test_raw_contours_are_elongated_and_standardised_ones_are_round(raw, standardised):
     """On axes of one scale, over windows of one shape; the same levels make them comparable."""
     figure, axes = plt.subplots(1, 2)
     levels = 10.0 ** np.arange(-1, 7)
@@ -278,7 +278,7 @@ def test_a_valley_is_narrow_and_a_bowl_is_round(raw, standardised):
     assert panels[0].ax_.get_ylabel() == panels[1].ax_.get_ylabel() == "b (units of y)"
 
 
-def test_numbers_and_colours_are_explained(standardised):
+def test_steps_are_labelled_and_the_colorbar_has_a_title(standardised):
     display = DescentPathDisplay.from_path(standardised, max_iter=100)
     assert {text.get_text() for text in display.ax_.texts} == {"0", "1", "10", "100"}
     bar = display.figure_.axes[1]
@@ -352,7 +352,7 @@ def test_the_marks_are_where_the_eigenvalues_put_them(raw):
     assert display.n_iter[np.isclose(display.learning_rates, 1e-4, rtol=0.03)].size
 
 
-def test_case_09_the_question_takes_174690_steps(raw):
+def test_a_step_of_1e_4_takes_174690_steps_on_the_raw_question_data(raw):
     display = LearningRateDisplay.from_path(raw, learning_rates=[1e-4])
     assert display.n_iter.tolist() == [174_690]
 
@@ -363,7 +363,7 @@ def test_step_sizes_are_positive(rates, standardised):
         LearningRateDisplay.from_path(standardised, learning_rates=rates)
 
 
-def test_where_nothing_moves_there_is_nothing_to_draw():
+def test_a_constant_loss_is_refused():
     path = GradientPath.from_arrays([[2.0], [2.0]], [1.0, 2.0], fit_intercept=False)
     assert path.eigenvalues.max() > 0
     flat = GradientPath.from_arrays([[0.0], [0.0]], [1.0, 2.0], fit_intercept=False)

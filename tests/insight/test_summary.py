@@ -155,7 +155,7 @@ def test_it_prints_and_converts():
         summary.level = 0.5
 
 
-def test_a_model_that_has_not_moved_is_sure_of_itself():
+def test_standard_errors_are_zero_where_coefficients_do_not_depend_on_y():
     """Its coefficients do not depend on y; nor does that of a constant column."""
     start = LinearRegressorGD(max_iter=0, tol=None).fit(X, Y).summary()
     np.testing.assert_array_equal(start.standard_error, 0.0)
@@ -193,7 +193,7 @@ def test_wide_data_stopped_early():
         limit(A, A[:, 0])
 
 
-def test_what_is_refused():
+def test_models_without_moments_and_invalid_levels_are_refused():
     model = LinearRegressorGD(backend="numpy", max_iter=3, tol=None).fit(X, Y)
     for kind in (ValueError, AttributeError):
         with pytest.raises(
@@ -225,6 +225,6 @@ def test_a_descent_that_diverges_has_no_summary():
     y = X[:, 1] + np.tile([0.1, 0.1, -0.1, -0.1], 3)
     model = LinearRegressorGD(standardize=False, learning_rate=0.0101, max_iter=3, tol=None).fit(X, y)
     with pytest.raises(
-        ValueError, match=r"^A descent that diverges has no degrees of freedom.* is above 2 / L = 0\.01\."
+        ValueError, match=r"^Degrees of freedom are undefined for a divergent step.* is above 2 / L = 0\.01\."
     ):
         model.summary()

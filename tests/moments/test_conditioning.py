@@ -53,6 +53,7 @@ def test_a_fit_of_rows_has_nearly_all_digits(condition, offset):
 @given(st.data())
 @seed(3)
 @CI
+@pytest.mark.slow
 def test_accurate_moments_merged_in_any_tree_lose_digits_by_the_condition_number_only(condition, draws):
     """And not by its square, as second moments do."""
     X, y = near_collinear(condition)

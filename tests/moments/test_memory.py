@@ -6,7 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA counts anonymous memory on Linux only")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA counts anonymous memory on Linux only"),
+]
 
 LIMITED = """
 import resource
@@ -55,5 +58,5 @@ def test_a_memory_map_is_fitted_in_less_memory_than_it_has(tmp_path, dtype, orde
     assert int(done.stdout) > 0
 
 
-def test_the_limit_is_one(tmp_path):
+def test_the_memory_limit_is_enforced(tmp_path):
     assert "MemoryError" in run(tmp_path, 24, given="np.array(X)").stderr

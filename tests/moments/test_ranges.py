@@ -50,6 +50,6 @@ def test_targets_that_are_no_numbers(model, y):
             take(X, y)
 
 
-def test_what_is_no_moments():
+def test_fit_moments_refuses_arrays():
     with pytest.raises(TypeError, match=r"Expected fssgd.Moments, got ndarray: use fit"):
         LinearRegressorGD().fit_moments(X)

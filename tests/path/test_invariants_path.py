@@ -1,6 +1,7 @@
 """Sums of powers and hat matrices by brute force."""
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -83,6 +84,7 @@ def path_of(data, eta, accurate):
 
 @given(problems(max_rows=8, alphas=(0.0, 0.3, 2.0)), stable_ratios, st.integers(0, 60), st.booleans())
 @CI
+@pytest.mark.slow
 def test_degrees_of_freedom_and_gcv_against_the_hat_matrix(data, ratio, k, accurate):
     """Column i of the hat matrix is what a descent on the unit vector e_i fits."""
     assume(data.L > 0)
@@ -107,6 +109,7 @@ def test_degrees_of_freedom_and_gcv_against_the_hat_matrix(data, ratio, k, accur
 
 @given(problems(alphas=(0.0, 0.3)), stable_ratios, st.booleans())
 @CI
+@pytest.mark.slow
 def test_degrees_of_freedom_grow_to_the_rank(data, ratio, accurate):
     """Monotonically up to eta = 1 / L, and to the ridge's sum of h / (h + 2 alpha) with a penalty."""
     assume(data.L > 0)

@@ -46,6 +46,7 @@ def test_every_iterate_is_the_one_of_exact_arithmetic(data, accurate, k):
 
 @pytest.mark.parametrize("k", [10**3, 10**5, 10**6, 10**7, 10**8, 2 * 10**9, 10**12, 10**15])
 @pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.slow
 def test_a_fit_keeps_ten_digits_however_many_steps(standardize, k):
     """It reads the data again, for a QR, once the scatter matrix would not do."""
     X, y = polynomial_data()

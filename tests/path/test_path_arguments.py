@@ -31,7 +31,7 @@ def test_an_array_of_k_adds_a_leading_axis(name, alpha):
 
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("k", [-1, 2.5, np.nan, -np.inf, [1, -2], np.array([-1, 3]), np.array([0.5])])
-def test_a_k_that_is_no_number_of_steps(name, k):
+def test_a_k_that_is_not_a_step_count_is_refused(name, k):
     with pytest.raises(ValueError, match=r"k must be a non-negative integer or inf, or an array of them; got "):
         getattr(GradientPath.from_arrays(X, Y), name)(k)
 
@@ -94,19 +94,19 @@ def test_a_tolerance_below_what_the_dtype_resolves_is_not_asked_for():
 
 
 @pytest.mark.parametrize("tol", [-1e-9, np.nan])
-def test_a_tolerance_that_is_none(tol):
+def test_an_invalid_tolerance_is_refused(tol):
     with pytest.raises(ValueError, match=r"tol must be a non-negative number, got"):
         GradientPath.from_arrays(X, Y).steps_to(tol)
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, np.inf, np.nan])
-def test_a_step_that_is_no_step(rate):
+def test_an_invalid_learning_rate_is_refused(rate):
     with pytest.raises(ValueError, match=r"learning_rate must be a positive number or 'auto', got"):
         GradientPath.from_arrays(X, Y, learning_rate=rate)
 
 
 @pytest.mark.parametrize("alpha", [-1.0, np.inf, np.nan])
-def test_a_penalty_that_is_none(alpha):
+def test_an_invalid_penalty_is_refused(alpha):
     with pytest.raises(ValueError, match=r"alpha must be a non-negative number, got"):
         GradientPath.from_arrays(X, Y, alpha=alpha)
 

@@ -45,6 +45,7 @@ def test_covariance_against_the_matrix_itself(data, ratio, k, accurate):
 
 @given(problems(max_rows=8, alphas=(0.0, 0.3)), stable_ratios, st.integers(0, 60), st.booleans())
 @CI
+@pytest.mark.slow
 def test_squared_errors_of_each_output(data, ratio, k, accurate):
     assume(data.L > 0)
     moments = Moments.from_arrays(data.X, data.Y, data.weight, accurate=accurate)

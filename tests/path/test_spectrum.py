@@ -112,7 +112,7 @@ def test_a_centred_intercept_is_a_mode_of_its_own():
 
 
 @pytest.mark.parametrize("e", [1e-8, 1e-12, 1e-14])
-def test_roots_resolve_eigenvalues_that_a_scatter_matrix_loses(e):
+def test_factors_resolve_eigenvalues_that_a_scatter_matrix_loses(e):
     """X = [[1, 1], [e, 0], [0, e]], H = 2/3 X'X: eigenvalues (2 + e^2) and e^2, times 2/3."""
     X, y = np.array([[1, 1], [e, 0], [0, e]]), np.array([[2.0], [2 * e], [0.0]])
     settings = Settings("auto", False, False)

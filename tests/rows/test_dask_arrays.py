@@ -138,6 +138,7 @@ def test_more_columns_than_the_closed_form_takes(monkeypatch):
     st.booleans(),
     st.booleans(),
 )
+@pytest.mark.slow
 def test_any_partitioning_gives_the_same_fit(ends, backend, weighted, accurate):
     sizes = tuple(np.diff([0, *ends, N]).tolist())
     weight = W.copy() if weighted else None
@@ -227,7 +228,7 @@ def test_a_later_batch_without_weight_is_checked_and_changes_nothing():
 
 
 @pytest.mark.parametrize("backend", ["spectral", "numpy"])
-def test_starts(backend):
+def test_warm_and_given_starts(backend):
     settings = {**STEPS, "backend": backend}
     start = {"coef_init": [1.0, 2.0, 3.0, 4.0], "intercept_init": 5.0}
     got = LinearRegressorGD(**settings).fit(cut(X), cut(y), **start)
@@ -386,7 +387,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("limit", [4096, 0])
-def test_what_is_refused(monkeypatch, case, limit):
+def test_invalid_collections_are_refused(monkeypatch, case, limit):
     monkeypatch.setattr(fssgd._estimators.fitting, "MAX_DECOMPOSITION_SIZE", limit)
     data, text = CASES[case]
     with pytest.raises(ValueError, match=text):
@@ -411,12 +412,14 @@ def test_a_backend_that_needs_the_rows_in_memory_says_what_to_use():
 
 
 @pytest.mark.parametrize("backend", ["spectral", "numpy"])
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_model(cluster, backend):
     got = LinearRegressorGD(backend=backend, **STEPS).fit(cut(X), cut(y), cut(W))
     assert_same(got, LinearRegressorGD(backend=backend, **STEPS).fit(X, y, W))
     np.testing.assert_allclose(got.predict(cut(X)).compute(), got.predict(X), rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_steps_go_on_when_a_worker_dies(cluster):
     """Between two steps: the partitions it held are laid out again by another."""
     rows = DaskSource.of(cut(X, 20), cut(y, 20), None).rows(

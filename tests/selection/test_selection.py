@@ -44,6 +44,7 @@ def fold_errors(X, y, splits, ks, weight=None, **settings):
 
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("alpha", [0.0, 0.05])
+@pytest.mark.slow
 def test_fold_errors_equal_those_of_a_grid_search(standardize, alpha):
     settings = {"learning_rate": 0.1, "standardize": standardize, "alpha": alpha}
     model = LinearRegressorGD(tol=None, backend="numpy", **settings)
@@ -85,6 +86,7 @@ def test_fold_errors_by_hand(splitter, kind):
 
 @given(problems(max_rows=9, alphas=(0.0, 0.3)), stable_ratios, st.integers(2, 3))
 @CI
+@pytest.mark.slow
 def test_fold_errors_against_stepping(data, ratio, n_folds):
     """The definition, in plain NumPy, with constant columns and rows of weight 0."""
     assume(data.L > 0)
@@ -162,7 +164,7 @@ def test_the_discrepancy_principle(alpha, outputs):
     assert model.best_score_ == pytest.approx(error(model.n_iter_), rel=1e-10)
 
 
-def test_a_noise_level_out_of_reach_is_said():
+def test_a_noise_level_out_of_reach_warns():
     model = LinearRegressorGDCV(criterion="discrepancy", noise=0.01, max_iter=50)
     with pytest.warns(ConvergenceWarning, match=r"is 0\.\d+ after max_iter=50 steps, still above the 0\.0001 of noise"):
         model.fit(X, Y)
@@ -350,7 +352,7 @@ def test_a_second_fit_forgets_the_first():
         ({"cv": [(np.arange(5), np.arange(0))]}, r"Fold 0 of 1 has no validation row of positive weight: use fewer"),
     ],
 )
-def test_what_is_refused(settings, message):
+def test_invalid_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         LinearRegressorGDCV(**settings).fit(X, Y)
 
@@ -390,7 +392,7 @@ def test_folds_of_repeated_rows_and_of_masks(folds):
     assert model.moments_.n_samples == 8
 
 
-def test_what_cannot_be_chosen_by():
+def test_folds_and_steps_without_a_score_are_refused():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
     with pytest.raises(ValueError, match=r"^cv=\S.* yields no folds: .* A generator is used up by one fit"):

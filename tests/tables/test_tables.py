@@ -180,7 +180,7 @@ def test_columns_that_cannot_be_had(table_of, arguments, message):
         Moments.from_table(table_of(DATA | {"town": ["x"] * N}), **arguments)
 
 
-def test_tables_without_what_it_takes(table_of):
+def test_tables_without_numeric_features(table_of):
     nothing = table_of({"y": [1.0, 2.0], "town": ["a", "b"]})
     with pytest.raises(ValueError, match=r"has no feature beside 'y': not numeric: 'town'"):
         Moments.from_table(nothing, target="y")
@@ -225,7 +225,7 @@ def test_arguments_that_contradict(arguments, message):
         (pa.array([1.0]), r"pyarrow DoubleArray is not a table"),
     ],
 )
-def test_what_is_no_table(table, message):
+def test_objects_that_are_not_tables(table, message):
     with pytest.raises(TypeError, match=message):
         Moments.from_table(table, target="y")
 
@@ -391,7 +391,7 @@ class TestRegistry:
         for name in ("_readers", "_predictors"):
             monkeypatch.setattr(table_registry, name, getattr(table_registry, name).copy())
 
-    def test_a_kind_of_ones_own(self):
+    def test_a_registered_type_is_read(self):
         table = Table(DATA)
         with pytest.raises(TypeError, match=r"somebody\.elses\.tables\.Table"):
             Moments.from_table(table, target="y", features=["a"])
@@ -429,6 +429,7 @@ def test_files_need_pyarrow(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.slow
 def test_frames_load_no_pyarrow(library):
     code = f"""
 import sys, {library} as frames

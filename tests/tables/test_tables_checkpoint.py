@@ -114,6 +114,7 @@ def rows_read(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
 @pytest.mark.parametrize("accurate", [False, True])
+@pytest.mark.slow
 def test_a_killed_pass_goes_on_to_the_same_bits(folder, checkpoint, accurate, rows_read):
     whole = take(folder, accurate=accurate)
     settings = json.dumps(SETTINGS | {"accurate": accurate})

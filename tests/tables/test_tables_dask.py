@@ -66,6 +66,7 @@ def test_partitions_add_up_to_the_table(npartitions, accurate):
 
 @settings(CI, max_examples=50)
 @given(st.data())
+@pytest.mark.slow
 def test_any_partitioning_gives_the_same_moments(data):
     n_rows = data.draw(st.integers(1, 40))
     values = st.integers(-(10**6), 10**6).map(lambda n: n / 64)
@@ -207,6 +208,7 @@ def die_once(part, flag):
     return None
 
 
+@pytest.mark.slow
 def test_a_worker_may_die_on_the_way(cluster, tmp_path):
     flag = str(tmp_path / "killed")
     before = set(cluster.run(os.getpid).values())
@@ -220,6 +222,7 @@ def test_a_worker_may_die_on_the_way(cluster, tmp_path):
         np.testing.assert_array_equal(getattr(got, name), getattr(here, name))
 
 
+@pytest.mark.slow
 def test_faults_come_back_from_workers(cluster):
     with pytest.raises(ValueError, match=r"missing values .* in column 'a' \(3 rows\), column 'y' \(1 row\)"):
         Moments.from_table(table(holed()), **ASKED)

@@ -47,7 +47,7 @@ class TestQuotedLineBreaks:
         assert rows_of(path, "a") == [[1], [2], [4]]
 
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
-    def test_across_blocks(self, tmp_path, end):
+    def test_quoted_line_ends_across_blocks(self, tmp_path, end):
         rows = "".join(f'{i % 97},"one, ""{i}""{end}two {i}",{2 * (i % 97)}{end}' for i in range(50_000))
         assert fitted(put(tmp_path / "t.csv", f"a,note,y{end}{rows}"), features=["a"]) == (50_000, {"a": 2.0})
 
@@ -145,6 +145,7 @@ class TestWhichColumnsAreNumbers:
             Moments.from_table(tmp_path, target="y")
         assert Moments.from_table(tmp_path, target="y", features=["a"]).n_samples == 4
 
+    @pytest.mark.slow
     def test_a_header_longer_than_a_block(self, tmp_path):
         names = [f"column_{j:020d}" for j in range(60_000)]
         rows = "".join(",".join([str(i)] * 60_000) + f",{2 * i}\n" for i in range(3))
@@ -265,12 +266,12 @@ class TestPackedCsv:
         assert fitted(put(tmp_path / "t.csv.gz", data)) == (4, {"a": 2.0})
 
     @pytest.mark.parametrize("ending", ["gz", "bz2"])
-    def test_cut_off(self, tmp_path, ending):
+    def test_a_truncated_compressed_file(self, tmp_path, ending):
         path = put(tmp_path / f"t.csv.{ending}", self.PACKED[ending][:-6])
         with pytest.raises(ValueError, match=rf"t\.csv\.{ending} could not be read: .* cut off, fetch it again"):
             Moments.from_table(path, target="y")
 
-    def test_capitals_of_parquet(self, tmp_path):
+    def test_a_parquet_suffix_in_capitals(self, tmp_path):
         pq.write_table(pa.table({"a": [1.0, 2, 4], "y": [3.0, 5, 9]}), tmp_path / "T.PARQUET")
         assert fitted(tmp_path) == (3, {"a": 2.0})
 
@@ -304,7 +305,7 @@ def test_names_that_repeat_matter_only_if_asked_for(tmp_path):
         (b"a,y\n1,2\n3,4,5\n", r"t\.csv could not be read: .*Expected 2 columns, got 3.*put cells with a comma in"),
     ],
 )
-def test_what_is_no_csv_as_it_is_read(tmp_path, data, message):
+def test_files_that_are_not_csv(tmp_path, data, message):
     with pytest.raises(ValueError, match=message):
         Moments.from_table(put(tmp_path / "t.csv", data), target="y")
 
@@ -337,7 +338,7 @@ def test_a_file_and_a_link_to_it_are_refused(tmp_path, link):
         ("_spark_metadata/0", "p.parquet", r"lake is a sink of Spark's structured streaming"),
     ],
 )
-def test_lakes_are_refused_with_the_call_that_reads_them(tmp_path, mark, data, message):
+def test_delta_and_iceberg_tables_are_refused_with_the_call_that_reads_them(tmp_path, mark, data, message):
     put(tmp_path / "all" / "lake" / mark, "{}")
     file = put(tmp_path / "all" / "lake" / data, "")
     pq.write_table(pa.table({"a": [1.0, 2, 4], "y": [3.0, 5, 9]}), file)

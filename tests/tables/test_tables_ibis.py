@@ -105,6 +105,7 @@ def test_hostile_scales_and_constants(connection, weight):
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.slow
 def test_more_columns_than_one_query_takes(connection, weight, monkeypatch):
     monkeypatch.setattr("fssgd.tables.ibis.COLUMNS_PER_QUERY", 37)
     values = rng.normal(size=(N, 65)) + np.arange(65)
@@ -311,6 +312,7 @@ def test_predictions_are_those_of_the_model(connection, target):
     np.testing.assert_allclose(found[names].to_numpy(), expected.reshape(N, -1), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_predictions_of_many_columns():
     values = rng.normal(size=(30, 1500))
     names = [f"x{j}" for j in range(1500)]
@@ -384,6 +386,7 @@ finite = st.floats(-1e3, 1e3, allow_subnormal=False).map(lambda value: round(val
     offset=st.sampled_from([0.0, 1e9]),
     weighted=st.booleans(),
 )
+@pytest.mark.slow
 def test_any_rows(duckdb, rows, offset, weighted):
     *columns, weight = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     columns[0] += offset

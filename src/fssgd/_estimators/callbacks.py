@@ -1,4 +1,4 @@
-"""The one place that knows scikit-learn's callback framework, which is experimental.
+"""scikit-learn's callback framework, which is experimental: nothing else imports it.
 
 Where it is missing or has changed beyond recognition, estimators fit without it.
 """

@@ -1,4 +1,4 @@
-"""Early stopping as model selection: the number of steps, chosen among all of them at once."""
+"""LinearRegressorGDCV: early stopping as model selection, over all numbers of steps at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from fssgd.backends import get_backend
 
 Array = npt.NDArray[np.float64]
 Criterion = Literal["gcv", "cv", "holdout", "discrepancy"]
-MOST_STEPS = 2**53  # past it floats skip integers
+MAX_STEPS = 2**53  # past it floats skip integers
 
 
 class LinearRegressorGDCV(LinearModel):
@@ -125,9 +125,11 @@ class LinearRegressorGDCV(LinearModel):
     (54, array([2.852, 1.537, 2.263]))
     """
 
+    __module__ = "fssgd"
+
     _parameter_constraints: dict[str, Any] = {
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "max_iter": [Interval(Integral, 1, MOST_STEPS, closed="both")],
+        "max_iter": [Interval(Integral, 1, MAX_STEPS, closed="both")],
         "criterion": [StrOptions({"gcv", "cv", "holdout", "discrepancy"})],
         "cv": ["cv_object"],
         "standardize": ["boolean"],
@@ -221,6 +223,7 @@ class LinearRegressorGDCV(LinearModel):
             self._fold_errors = fold_errors(rows, splits, total, parts, shared, max_iter)
             n_iter, score = LowestValidationError(max_iter, self.one_standard_error).choose(self._fold_errors)
         else:
+            # ill-conditioned columns: the criterion would choose by errors that second moments do not know
             if path.rounding_at(max_iter) > ACCURACY:
                 accurate = rows.moments(accurate=True)
                 path = GradientPath.of(accurate, shared, single_output=source.single_output)

@@ -1,4 +1,4 @@
-"""The estimator: validate, scale, let a backend solve, unscale."""
+"""LinearRegressorGD: a number of steps of gradient descent, or as many as a tolerance asks for."""
 
 from __future__ import annotations
 
@@ -115,6 +115,8 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
     array([1.78525164])
     """
 
+    __module__ = "fssgd"
+
     _parameter_constraints: dict[str, Any] = {
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "max_iter": [Interval(Integral, 0, None, closed="left"), Options(Real, {np.inf})],
@@ -197,7 +199,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
         else:
             preparation = prepare_from_rows(source, settings, start, names)
         coordinates, dtype = preparation.coordinates, source.dtype
-        if not backend.closed_form:
+        if not backend.closed_form:  # steps square gradients in the dtype of X, the closed form takes their logarithms
             preparation.reference.require_in_range(preparation.curvature, preparation.start, coordinates, dtype.name)
         problem = preparation.problem(self.max_iter, self.tol, dtype)
         monitor = FitMonitor(
@@ -286,7 +288,7 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
                 f"y has shape {source.y.shape}, but earlier batches gave coef_ of shape {self.coef_.shape}: "
                 "pass the same outputs in every batch."
             )
-        try:
+        try:  # a later batch of zero weights has been checked by now, and adds nothing
             moments = source.moments(getattr(self, "feature_names_in_", None))
         except NoWeightError:
             if not started:

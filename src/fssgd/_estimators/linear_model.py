@@ -1,4 +1,4 @@
-"""A fitted model: what can be done with coefficients, however they were found."""
+"""The base class of both estimators: predictions, path, summary and files of a fitted linear model."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class LinearModel(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         level : float in (0, 1), default=0.95
-            Of the confidence intervals.
+            Confidence level of the intervals.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What is said when a descent does not end well: the numbers, the column, the cure."""
+"""Messages for a descent that diverged, did not converge or lost digits: the numbers, the column, the cure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fssgd.backends._problem import Problem, Solution
 def divergence_error(
     problem: Problem, solution: Solution, feature: str, *, exact: bool, standardize: bool
 ) -> DivergenceError:
-    """Say which step was used, which would have been stable, and which column is to blame."""
+    """Return the error that names the step used, the largest stable one, and the steepest column."""
     rate, largest = problem.learning_rate, problem.curvature
     limit = 2.0 / largest if largest > 0 else np.inf
     known = "the largest stable step for this data" if exact else "a step known to be stable for this data"
@@ -29,7 +29,7 @@ def divergence_error(
 
 
 def convergence_message(problem: Problem, solution: Solution, path: GradientPath | None, tol: float) -> str:
-    """Say how far the descent got, how many steps are missing, and what would need fewer."""
+    """Return how far the descent got, how many steps are missing, and what would need fewer."""
     threshold = problem.threshold or 0.0
     reached = (
         f"Gradient descent took max_iter={solution.n_iter} steps to a gradient norm of {solution.gradient_norm:.6g}, "
@@ -60,7 +60,7 @@ def convergence_message(problem: Problem, solution: Solution, path: GradientPath
     elif path.at_limit:
         more = (
             f"No number of steps is enough: learning_rate={path.learning_rate:.6g} is exactly the largest stable step, "
-            f"2 / L = {2.0 / path.spectrum.largest:.6g}, where the steepest direction swings for ever; take a smaller"
+            f"2 / L = {2.0 / path.spectrum.largest:.6g}, where the steepest direction oscillates; use a smaller"
         )
     else:
         more = "At this step no number of them is enough"
@@ -85,7 +85,7 @@ def _automatic(path: GradientPath, tol: float, eps: float) -> tuple[GradientPath
 
 
 def accuracy_message(rounding: float, k: int | float) -> str:
-    """Say that second moments do not hold the digits that iterate k asks for, and what does."""
+    """Return that second moments do not hold the digits that iterate k asks for, and what does."""
     return (
         f"Rounding of the second moments may reach {min(rounding, 1.0):.1g} of the coefficients after {k} steps, "
         "because columns are nearly collinear or of very different scales. Take the moments with accurate=True, or use "

@@ -1,4 +1,4 @@
-"""The columns to blame for a slow descent.
+"""Blame: the columns that make a descent slow, and why.
 
 A column is to blame for a factor of 10 or more: by its variance against the intercept's curvature; by
 (1 + (mean / standard deviation)^2)^2, which is what the offset of one column alone multiplies the condition number
@@ -18,9 +18,9 @@ from fssgd._support.words import column_names
 
 Array = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
-WORTH_BLAME = 10.0
-PARTNER = 0.5  # of the largest partial correlation
-LISTED = 8
+SMALLEST_BLAMED_FACTOR = 10.0
+SMALLEST_PARTNER = 0.5  # of the largest partial correlation
+MAX_LISTED = 8
 
 
 @dataclass(frozen=True)
@@ -57,20 +57,22 @@ class Blame:
 
 def named(columns: tuple[str, ...] | list[str]) -> str:
     """Return the names as a list with "and", a long one cut short."""
-    names = [repr(name) for name in columns[:LISTED]]
-    if len(columns) > LISTED:
-        names.append(f"{len(columns) - LISTED} more")
+    names = [repr(name) for name in columns[:MAX_LISTED]]
+    if len(columns) > MAX_LISTED:
+        names.append(f"{len(columns) - MAX_LISTED} more")
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def columns_to_blame(path: GradientPath, even: GradientPath, factors: dict[str, float]) -> tuple[Blame, ...]:
-    """Return them by cause, worst first; ``even`` is the standardised descent, ``factors`` those of ``path``."""
-    return (*_constant(path), *_scale(path, factors), *_offset(path, factors), *_collinearity(even))
+def columns_to_blame(
+    path: GradientPath, standardized_path: GradientPath, factors: dict[str, float]
+) -> tuple[Blame, ...]:
+    """Return them by cause, worst first; ``factors`` are those of the condition number."""
+    return (*_constant(path), *_scale(path, factors), *_offset(path, factors), *_collinearity(standardized_path))
 
 
 def _worst_first(names: list[str], reason: Any, values: Array, weights: Array) -> list[Blame]:
     """One Blame for each column whose weight is worth it, heaviest first."""
-    order = [j for j in np.argsort(-weights, kind="stable") if weights[j] >= WORTH_BLAME]
+    order = [j for j in np.argsort(-weights, kind="stable") if weights[j] >= SMALLEST_BLAMED_FACTOR]
     return [Blame((names[j],), reason, float(values[j])) for j in order]
 
 
@@ -88,7 +90,7 @@ def _scale(path: GradientPath, factors: dict[str, float]) -> list[Blame]:
     if not path.settings.fit_intercept:
         curvature = curvature + moments.mean_x**2
     seen = curvature > 0
-    if factors["scale"] < WORTH_BLAME or not seen.any():
+    if factors["scale"] < SMALLEST_BLAMED_FACTOR or not seen.any():
         return []
     middle = 1.0 if path.settings.fit_intercept else float(np.median(curvature[seen]))
     apart = np.exp(np.abs(np.log(np.where(seen, curvature / middle, 1.0))))
@@ -99,7 +101,7 @@ def _offset(path: GradientPath, factors: dict[str, float]) -> list[Blame]:
     """Columns far from 0, where that matters: raw, or without an intercept to centre them by."""
     moments, fit_intercept = path.moments, path.settings.fit_intercept
     matters = factors["offset"] if fit_intercept else path.spectrum.condition_number
-    if matters < WORTH_BLAME or moments.n_features == 1 and not fit_intercept:
+    if matters < SMALLEST_BLAMED_FACTOR or moments.n_features == 1 and not fit_intercept:
         return []
     spread = np.sqrt(moments.variance_x)
     ratio = np.divide(moments.mean_x, spread, out=np.zeros_like(spread), where=spread > 0)
@@ -113,7 +115,9 @@ def _collinearity(path: GradientPath) -> list[Blame]:
         return []
     reached = spectrum.eigenvalues > 0
     vectors, h = spectrum.vectors[:p, reached], spectrum.eigenvalues[reached]
-    null = np.eye(p) - vectors @ vectors.T  # projects on what is determined exactly
+    # dependent columns have no inverse: they show in the projection on the null space, the others in the
+    # pseudo-inverse, whose diagonal times that of H is the variance inflation factor
+    null = np.eye(p) - vectors @ vectors.T
     inverse = (vectors / h) @ vectors.T
     moments = path.moments
     empty = (moments.variance_x == 0) & (path.settings.fit_intercept | (moments.mean_x == 0))
@@ -122,7 +126,7 @@ def _collinearity(path: GradientPath) -> list[Blame]:
     inflation[empty] = 0.0
     names, found, seen = column_names(path.moments.feature_names, path.moments.n_features), [], set()
     for j in np.argsort(-inflation, kind="stable"):
-        if inflation[j] < WORTH_BLAME:
+        if inflation[j] < SMALLEST_BLAMED_FACTOR:
             break
         shared = null if exact[j] else inverse
         others = (exact if exact[j] else ~empty) & (np.arange(p) != j)
@@ -130,7 +134,8 @@ def _collinearity(path: GradientPath) -> list[Blame]:
             continue
         together = np.zeros(p)  # partial correlations, but for a factor of column j
         together[others] = np.abs(shared[j, others]) / np.sqrt(shared.diagonal()[others])
-        partners = [i for i in np.argsort(-together, kind="stable") if together[i] >= PARTNER * together.max()]
+        partners = [i for i in np.argsort(-together, kind="stable") if together[i] >= SMALLEST_PARTNER * together.max()]
+        # each member of a group would name the same one again
         group = frozenset([int(j), *map(int, partners)])
         if group not in seen:
             seen.add(group)

@@ -1,6 +1,6 @@
-"""Why a descent is slow: the eigenvalues of its Hessian, and the columns they come from.
+"""diagnose: the condition number of the data, its factors, and the steps it leads to.
 
-The condition number of the raw descent is taken apart by taking its causes away one after the other:
+The causes of the condition number of the raw descent are removed one after the other:
 
     L / mu = (raw / centred) (centred / standardised) (standardised) = offset x scale x collinearity.
 """
@@ -14,12 +14,13 @@ from typing import Any, Literal
 import numpy as np
 
 from fssgd._descent.settings import Settings, as_float64
+from fssgd._insight.advice import advice_for
 from fssgd._insight.blame import columns_to_blame
 from fssgd._insight.diagnosis import Diagnosis
 from fssgd._moments.moments import Moments
 from fssgd._path.gradient_path import GradientPath
 
-RESOLVED = 1e12  # condition number up to which second moments tell the small eigenvalues
+LARGEST_RESOLVED = 1e12  # condition number up to which second moments tell the small eigenvalues
 
 
 def diagnose(
@@ -100,8 +101,9 @@ def diagnose(
     if y is None:
         raise TypeError("diagnose needs y: call diagnose(X, y), or diagnose(moments) with fssgd.Moments.")
     found = _diagnosis(Moments.from_arrays(X, y, sample_weight), settings, tol)
+    # a direction that seems null may be one that the rounding of second moments hides
     lost = [one for one in (found, found.standardized) if one is not None and one.null_directions]
-    if found.accurate or (found.condition_number < RESOLVED and not lost):
+    if found.accurate or (found.condition_number < LARGEST_RESOLVED and not lost):
         return found
     return _diagnosis(Moments.from_arrays(X, y, sample_weight, accurate=True), settings, tol)
 
@@ -110,27 +112,28 @@ def _diagnosis(moments: Moments, settings: Settings, tol: float) -> Diagnosis:
     path = GradientPath.of(moments, settings)
     if settings.standardize:
         return _described(path, path, tol, 1.0, None)
-    even = GradientPath.of(moments, replace(settings, standardize=True, learning_rate="auto"))
+    standardized_path = GradientPath.of(moments, replace(settings, standardize=True, learning_rate="auto"))
     centred = path
-    if settings.fit_intercept:
+    if settings.fit_intercept:  # the same moments about means of 0: no offsets, the scales as they are
         mean = np.concatenate([np.zeros(moments.n_features), moments.mean_y])
         centred = GradientPath.of(replace(moments, sums=replace(moments.sums, mean=mean)), path.settings)
-    return _described(path, even, tol, _condition(centred, even), _described(even, even, tol, 1.0, None))
+    standardized = _described(standardized_path, standardized_path, tol, 1.0, None)
+    return _described(path, standardized_path, tol, _condition(centred, standardized_path), standardized)
 
 
 def _described(
-    path: GradientPath, even: GradientPath, tol: float, centred: float, standardized: Diagnosis | None
+    path: GradientPath, standardized_path: GradientPath, tol: float, centred: float, standardized: Diagnosis | None
 ) -> Diagnosis:
-    """Describe a descent; ``even`` is the standardised one, ``centred`` the condition number without offsets."""
-    condition, settled = _condition(path, even), even.spectrum.condition_number
-    factors = {"offset": 1.0, "scale": 1.0, "collinearity": settled}
-    if path is not even:
-        factors["scale"] = centred / settled
+    """Describe a descent; ``centred`` is its condition number without the offsets of the columns."""
+    condition, collinearity = _condition(path, standardized_path), standardized_path.spectrum.condition_number
+    factors = {"offset": 1.0, "scale": 1.0, "collinearity": collinearity}
+    if path is not standardized_path:
+        factors["scale"] = centred / collinearity
         factors["offset"] = condition / centred if centred < np.inf else 1.0
     h = path.eigenvalues[path.eigenvalues > 0]
     low, high = (float(h.min()), float(h.max())) if len(h) else (0.0, 0.0)
     best = 2.0 / (low + high) if high > 0 else 1.0
-    return Diagnosis(
+    described = Diagnosis(
         n_samples=path.moments.n_samples,
         n_features=path.moments.n_features,
         standardize=path.settings.standardize,
@@ -147,15 +150,16 @@ def _described(
         steps=path.steps_to(tol),
         best_steps=path.with_step(best).steps_to(tol),
         steps_known=not path.unresolved or path.steps_to(tol) < np.inf,
-        blame=columns_to_blame(path, even, factors),
+        blame=columns_to_blame(path, standardized_path, factors),
         standardized=standardized,
         accurate=path.moments.accurate,
     )
+    return replace(described, advice=advice_for(described))
 
 
-def _condition(path: GradientPath, even: GradientPath) -> float:
+def _condition(path: GradientPath, standardized_path: GradientPath) -> float:
     """Condition number; inf if more directions seem null than when standardised, which changes the rank of no data."""
-    return path.spectrum.condition_number if _null_directions(path) <= _null_directions(even) else np.inf
+    return path.spectrum.condition_number if _null_directions(path) <= _null_directions(standardized_path) else np.inf
 
 
 def _null_directions(path: GradientPath) -> int:

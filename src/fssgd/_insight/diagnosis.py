@@ -1,4 +1,4 @@
-"""What a diagnosis found, and how it reads: numbers, sentences, a table."""
+"""Diagnosis: the numbers that explain the speed of a descent, printed as a report or a table."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fssgd._insight.blame import LISTED, Blame, named
+from fssgd._insight.blame import MAX_LISTED, Blame
 from fssgd._support.jsonable import plain
-
-PENALISED = 100.0  # condition number that a suggested penalty aims at
-FEW_STEPS, MANY_STEPS = 100, 1000
 
 
 @dataclass(frozen=True)
@@ -38,9 +35,9 @@ class Diagnosis:
     condition_number : float
         L / mu; inf if the smallest eigenvalue that is not null is too small to be told from 0.
     condition_factors : dict
-        What it is the product of: "offset" is what centring the columns takes away, "scale" what dividing them by their
-        standard deviations takes away then, and "collinearity" the condition number that is left when standardised.
-        (Without an intercept columns are not centred, and "collinearity" has the part of the offsets.)
+        Factors whose product it is: "offset" is removed by centring the columns, "scale" by then dividing them by their
+        standard deviations, and "collinearity" is the condition number of the standardised descent. (Without an
+        intercept columns are not centred, and their offsets are part of "collinearity".)
     learning_rate, max_learning_rate, best_learning_rate : float
         The step in question; 2 / L, the largest stable one; and 2 / (L + mu), the one of the fastest worst case, which
         shrinks every error by (L - mu) / (L + mu) or more a step. In 1 / (units of the eigenvalues).
@@ -82,14 +79,7 @@ class Diagnosis:
     blame: tuple[Blame, ...]
     standardized: Diagnosis | None
     accurate: bool
-
-    @property
-    def advice(self) -> tuple[str, ...]:
-        """What to do, in sentences."""
-        found = [*_on_divergence(self), *_on_scaling(self), *_on_the_step(self), *_on_columns(self)]
-        if not found and any(one.reason == "collinearity" for one in self.blame):
-            return (f"The descent meets tol={self.tol:g} before it has moved along the flattest directions: leave it.",)
-        return tuple(found) or ("Nothing slows this descent down: leave it as it is.",)
+    advice: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain types that JSON knows.
@@ -99,7 +89,7 @@ class Diagnosis:
         dict
             inf is the string "inf".
         """
-        document: dict[str, Any] = plain({**asdict(self), "advice": self.advice})
+        document: dict[str, Any] = plain(asdict(self))
         if self.standardized is not None:
             document["standardized"] = self.standardized.to_dict()
         return document
@@ -131,12 +121,12 @@ class Diagnosis:
     def _title(self) -> str:
         model = "with an intercept" if self.fit_intercept else "without an intercept"
         penalty = f", alpha={self.alpha:g}" if self.alpha else ""
-        size = f"{_plural(self.n_samples, 'row')} and {_plural(self.n_features, 'column')}"
+        size = f"{plural(self.n_samples, 'row')} and {plural(self.n_features, 'column')}"
         return f"Gradient descent on {size}, {model}{penalty}"
 
     def _blamed(self) -> list[str]:
-        more = len(self.blame) - LISTED
-        return [str(one) for one in self.blame[:LISTED]] + ([f"and {more} more"] if more > 0 else [])
+        more = len(self.blame) - MAX_LISTED
+        return [str(one) for one in self.blame[:MAX_LISTED]] + ([f"and {more} more"] if more > 0 else [])
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Return the head and the rows of the report, the first cell of each a label."""
@@ -151,11 +141,11 @@ class Diagnosis:
             ("Largest eigenvalue of the Hessian", lambda d: f"{d.eigenvalue_range[1]:.4g}"),
             ("Smallest that is not null", lambda d: f"{d.eigenvalue_range[0]:.4g}"),
             ("Null directions", lambda d: f"{d.null_directions}"),
-            ("Largest stable step", lambda d: _step(d.max_learning_rate)),
-            ("Step", lambda d: _step(d.learning_rate)),
-            (f"  its steps to tol={self.tol:g}", lambda d: _counted(d, d.steps)),
-            ("Step of the best worst case", lambda d: _step(d.best_learning_rate)),
-            (f"  its steps to tol={self.tol:g}", lambda d: _counted(d, d.best_steps)),
+            ("Largest stable step", lambda d: step_text(d.max_learning_rate)),
+            ("Step", lambda d: step_text(d.learning_rate)),
+            (f"  its steps to tol={self.tol:g}", lambda d: steps_text(d, d.steps)),
+            ("Step of the best worst case", lambda d: step_text(d.best_learning_rate)),
+            (f"  its steps to tol={self.tol:g}", lambda d: steps_text(d, d.best_steps)),
         ]
         heads = ["standardised" if one.standardize else "as it is" for one in columns]
         return ["", *heads], [[label, *(cell(one) for one in columns)] for label, cell in parts]
@@ -165,99 +155,12 @@ def _factor(name: str) -> Callable[[Diagnosis], str]:
     return lambda d: f"{d.condition_factors[name]:.4g}"
 
 
-def _on_divergence(d: Diagnosis) -> list[str]:
-    if d.steps < np.inf or not d.steps_known:
-        return []
-    if d.learning_rate > d.max_learning_rate * (1.0 + 1e-12):
-        why = f"is above {_step(d.max_learning_rate)}, the largest stable step: the descent diverges"
-    else:
-        why = f"never reaches tol={d.tol:g}: it is all but the largest stable step, {_step(d.max_learning_rate)}"
-    return [f"learning_rate={d.learning_rate:.6g} {why}. Use learning_rate='auto'."]
-
-
-def _on_scaling(d: Diagnosis) -> list[str]:
-    after = d.standardized
-    if after is None:
-        return []
-    condition = f"the condition number from {d.condition_number:.4g} to {after.condition_number:.4g}"
-    steps = f"the steps to tol={d.tol:g} from {_counted(d, d.steps)} to {_counted(after, after.steps)}"
-    if after.steps < 0.5 * d.steps or (after.steps <= d.steps and after.condition_number < 0.5 * d.condition_number):
-        return [f"standardize=True brings {condition} and {steps}."]
-    if after.condition_number < 0.5 * d.condition_number:
-        early = "as it is, the descent meets tol before it has moved along the flattest directions"
-        return [f"standardize=True brings {condition}, though {steps}: {early}."]
-    if after.condition_number > 2.0 * d.condition_number and after.steps > d.steps:
-        return [f"Leave the columns as they are: standardize=True would bring {condition} and {steps}."]
-    return []
-
-
-def _on_the_step(d: Diagnosis) -> list[str]:
-    said = []
-    if d.best_steps < 0.75 * d.steps and FEW_STEPS < d.steps < np.inf:
-        said.append(
-            f"learning_rate={_step(d.best_learning_rate)}, the fixed step with the best worst case, takes "
-            f"{counted(d.best_steps)} steps to tol={d.tol:g} instead of {counted(d.steps)}."
-        )
-    if not d.steps_known:
-        said.append(
-            f"How many steps tol={d.tol:g} takes cannot be told from second moments: their rounding hides directions "
-            "along which the descent still has to move. Moments taken with accurate=True see further."
-        )
-    elif d.condition_number == np.inf and d.accurate:
-        said.append(
-            "The smallest eigenvalue is too small for float64 to tell from 0: along its direction the descent never "
-            "moves, and tol is met without it."
-        )
-    elif d.condition_number == np.inf:
-        said.append(
-            "The smallest eigenvalue is too small for second moments to tell from 0: moments taken with accurate=True "
-            "see further."
-        )
-    return said
-
-
-def _on_columns(d: Diagnosis) -> list[str]:
-    said, settled = [], d.standardized or d
-    constant = [one.columns[0] for one in d.blame if one.reason == "constant"]
-    if constant:
-        said.append(f"Leave out {named(constant)}: a constant column says no more than the intercept.")
-    if d.n_features + d.fit_intercept > d.n_samples and not d.alpha:
-        said.append(
-            f"With {_plural(d.n_features, 'column')} for {_plural(d.n_samples, 'row')} many coefficients fit equally "
-            "well, and the descent ends at the smallest of them: a penalty (alpha > 0), or a stop before the limit, "
-            "chooses others."
-        )
-    if not d.fit_intercept and any(one.reason == "offset" for one in settled.blame):
-        said.append("Columns are centred with an intercept only: fit_intercept=True takes their offsets away.")
-    collinear = [one for one in d.blame if one.reason == "collinearity"]
-    exact = [one for one in collinear if one.value == np.inf]
-    if exact:
-        known = "exactly" if d.accurate else "to the rounding of second moments (accurate=True sees further)"
-        said.append(
-            f"Leave out one column of each group that is dependent {known}, such as {named(exact[0].columns)}: how "
-            "they share what they say is settled by their scales alone."
-        )
-    if len(collinear) > len(exact) and settled.steps > MANY_STEPS:
-        near = next(one for one in collinear if one.value < np.inf)
-        alpha = settled.alpha + 0.5 * settled.eigenvalue_range[1] / PENALISED
-        said.append(
-            f"{named(near.columns)} all but determine each other, which standardising does not change. Leave one out, "
-            f"or take a penalty: with standardize=True, alpha={float(f'{alpha:.1g}'):g} brings the condition number to "
-            f"about {PENALISED:g}, and shrinks the coefficients."
-        )
-    if settled.steps > MANY_STEPS:
-        said.append(
-            "For the limit alone no steps are needed: backend='spectral' with max_iter=float('inf') and tol=None "
-            "computes it."
-        )
-    return said
-
-
-def _plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun, in the plural unless it is 1."""
     return f"{count:,} {noun}" + ("s" if count != 1 else "")
 
 
-def _step(rate: float) -> str:
+def step_text(rate: float) -> str:
     """Return a step to four digits, rounded down where rounding up could make a stable one unstable."""
     text = f"{rate:.4g}"
     if not float(text) > rate * (1.0 + 1e-12):
@@ -265,7 +168,8 @@ def _step(rate: float) -> str:
     return f"{rate - 0.5 * 10.0 ** (math.floor(math.log10(rate)) - 3):.4g}"
 
 
-def _counted(d: Diagnosis, steps: int | float) -> str:
+def steps_text(d: Diagnosis, steps: int | float) -> str:
+    """Return a number of steps of this descent, or that it is not known."""
     return counted(steps) if d.steps_known else "unknown"
 
 

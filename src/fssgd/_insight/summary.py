@@ -1,4 +1,4 @@
-"""How sure the coefficients are: the textbook's table, for any number of steps.
+"""Summary: standard errors, t and p values and confidence intervals after any number of steps.
 
 After k steps the coefficients are a fixed matrix times y, so their covariance is known once sigma^2 is, and that is
 estimated by ``RSS_k / (n - df(k))``. In the limit without a penalty all of it is ordinary least squares.
@@ -20,7 +20,7 @@ from fssgd._support.jsonable import plain
 from fssgd._support.words import column_names, printable
 
 Array = npt.NDArray[np.float64]
-LEAST_SHARE = 1e-8  # of the rows' degrees of freedom that has to be left
+SMALLEST_RESIDUAL_SHARE = 1e-8  # degrees of freedom that have to be left, of those of the rows
 COLUMNS = {
     "coef": "coef",
     "standard_error": "std err",
@@ -38,12 +38,12 @@ class Summary:
     Attributes
     ----------
     names : list of str
-        Of the parameters: "intercept", if there is one, then the features.
+        Names of the parameters: "intercept", if there is one, then the features.
     coef, standard_error, t_value, p_value, lower, upper : ndarray of shape (n_parameters,) or (n_outputs, n_parameters)
         Estimates in the user's units, their standard errors, ``coef / standard_error``, two-sided p values for a
         coefficient of 0, and ends of the confidence intervals; t has n - df(k) degrees of freedom.
     level : float
-        Of the confidence intervals.
+        Confidence level of the intervals.
     sigma : float or ndarray of shape (n_outputs,)
         Standard deviation of the noise, ``sqrt(RSS_k / (n - df(k)))``, for a row of mean weight.
     r_squared : float or ndarray of shape (n_outputs,)
@@ -189,7 +189,7 @@ def summarise(
         As the path has them at k, or more exactly.
     feature_names : array-like of str, default=None
     level : float in (0, 1), default=0.95
-        Of the confidence intervals.
+        Confidence level of the intervals.
 
     Returns
     -------
@@ -203,15 +203,11 @@ def summarise(
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be a number between 0 and 1, such as 0.95; got {level!r}.")
-    if not path.stable:
-        raise ValueError(
-            f"A descent that diverges has no degrees of freedom to speak of: learning_rate={path.learning_rate:.6g} is "
-            f"above 2 / L = {2.0 / path.spectrum.largest:.6g}. Use a smaller step."
-        )
+    path.require_stable("Degrees of freedom are undefined for a divergent step")
     steps = StepCounts.of(k)
     n_samples, fit_intercept = path.moments.n_samples, path.settings.fit_intercept
     residual = n_samples * float(path.smoother.residual_share(steps))
-    if not residual > LEAST_SHARE * n_samples:
+    if not residual > SMALLEST_RESIDUAL_SHARE * n_samples:
         raise ValueError(
             f"After {k} steps the fit uses up {n_samples - residual:.6g} of {n_samples} degrees of freedom (one a row) "
             "and leaves none to estimate the noise from: take fewer steps, fewer features or more rows."
@@ -225,6 +221,7 @@ def summarise(
         estimate = np.column_stack([np.ravel(np.asarray(intercept, dtype=np.float64)), estimate])
     sigma = np.sqrt(error * (n_samples / residual))
     deviation = sigma[:, None] * np.sqrt(np.einsum("ij,ij->i", spread, spread))
+    # a fit without error: t is infinite, but for a coefficient of exactly 0, which is 0 for certain
     certain = np.where(estimate == 0.0, 0.0, np.copysign(np.inf, estimate))
     t_value = np.divide(estimate, deviation, out=certain, where=deviation > 0)
     half = float(stdtrit(residual, 0.5 + level / 2.0)) * deviation

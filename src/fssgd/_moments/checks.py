@@ -184,6 +184,15 @@ def canonical(X: Any) -> Any:
     return X
 
 
+def rows_that_count(X: Any, y: Any, weight: Array | None) -> tuple[Any, Any, Array | None]:
+    """Return the rows of positive weight; those of weight 0 are checked for NaN, as scikit-learn does, and left out."""
+    if weight is None or weight.all():
+        return X, y, weight
+    positive = weight > 0
+    assert_values_finite(X[~positive], y[~positive])
+    return X[positive], y[positive], weight[positive]
+
+
 def assert_values_finite(X: Any, y: Any) -> None:
     """Raise with scikit-learn's message if a value is NaN or infinite."""
     assert_all_finite(X, input_name="X")

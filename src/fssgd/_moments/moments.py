@@ -76,6 +76,8 @@ class Moments:
     (4, 1000000010.0, 90.0)
     """
 
+    __module__ = "fssgd"
+
     sums: Sums
     n_outputs: int
     feature_names: npt.NDArray[np.object_] | None = None

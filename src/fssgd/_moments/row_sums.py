@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import min_max_axis
 
-from fssgd._moments.checks import NoWeightError, assert_values_finite
+from fssgd._moments.checks import NoWeightError, rows_that_count
 from fssgd._moments.sums import Sums, merge_sums, triangular_factor
 
 Array = npt.NDArray[np.float64]
@@ -42,15 +42,10 @@ def sums_of_rows(X: Any, y: Any, weight: Array | None, *, accurate: bool) -> Sum
     accurate : bool
         Whether to compute a triangular factor instead of the second moments.
     """
-    if weight is not None and not weight.all():
-        # Rows of weight 0 do not count, but NaN in them is refused as scikit-learn does.
-        positive = weight > 0
-        assert_values_finite(X[~positive], y[~positive])
-        if not positive.any():
-            raise NoWeightError(
-                f"All {len(weight)} sample weights are zero: at least one row must have a positive weight."
-            )
-        X, y, weight = X[positive], y[positive], weight[positive]
+    n_given = len(y)
+    X, y, weight = rows_that_count(X, y, weight)
+    if weight is not None and not len(weight):
+        raise NoWeightError(f"All {n_given} sample weights are zero: at least one row must have a positive weight.")
     n_samples, n_columns = X.shape[0], X.shape[1] + y.shape[1]
     # With fewer rows than features, the rows themselves are a factor that is smaller than the second moments: of 100
     # rows with a million features, the latter would take 8 TB.

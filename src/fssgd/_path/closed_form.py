@@ -151,6 +151,7 @@ class ClosedForm:
         """||grad F_k||^2 as a sum of powers."""
         if not self.unresolved:
             return PowerSum.of(self._squares, self.filter.logs)
+        # a mode that no step moves: so that a tolerance below it is never said to be met
         return PowerSum.of(np.append(self._squares, self.unresolved**2), np.append(self.filter.logs, 0.0))
 
     @cached_property
@@ -210,7 +211,7 @@ class ClosedForm:
         ndarray of shape (n_parameters, n_outputs)
             theta_k; the intercept, if there is one, comes last and is counted from the mean of y.
         """
-        if k == 0:
+        if k == 0:  # to the last bit, which V (V' theta_0) is not
             return self.spectrum.start.copy()
         steps = StepCounts(as_float(k), bool(k != np.inf and k % 2))
         self._require_limit(steps)
@@ -228,7 +229,7 @@ class ClosedForm:
         if self.stable:
             # far from the limit still, the way from the start is the shorter sum; near it, what is left of the start
             along = left[..., None] * spectrum.coordinates + phi[..., None] * spectrum.pull
-            if spectrum.starts_apart:
+            if spectrum.starts_apart:  # zeros, the usual start: both sums are the same but for b
                 return spectrum.position(along)
             way = phi[..., None] * spectrum.gradient
             near = _largest(way) <= _largest(along)
@@ -253,11 +254,13 @@ class ClosedForm:
         """
         squares = 0.5 * self.spectrum.gradient**2 * self.filter.inverses[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
+            # an unstable step overflows; inf times a coefficient of 0 would be NaN, and inf is meant
             powers = np.minimum(np.exp(2.0 * steps.times(self.filter.logs)), 1e300)
             error = self.spectrum.minima + powers @ squares
             if self.settings.alpha:  # the sum above is of F, which has the penalty in it
                 weights, _ = self.coordinates.split(self._positions(steps))
                 error = error - self.settings.alpha * (weights**2).sum(axis=-2)
+        # inf - inf of an overflowed loss and its penalty; a perfect fit is 0, and not the rounding below it
         return np.where(np.isnan(error), np.inf, np.maximum(error, 0.0))
 
     def settled_at(self, k: int | float) -> bool:
@@ -289,13 +292,13 @@ class ClosedForm:
         """
         if self.spectrum.accurate:
             return 0.0
-        if self.unresolved and k > 0:
+        if self.unresolved and k > 0:  # nearly dependent columns: how far along them the gradient may have led by now
             size = np.inf if k == np.inf else float(np.linalg.norm(self.position(k)))
             away = self.learning_rate * as_float(k) * self.unresolved
             if not away <= EPS * size:
                 return away / size if 0.0 < size < np.inf else np.inf
         grown = self.learning_rate * self.spectrum.largest * as_float(k)
-        if grown <= 1.0:
+        if grown <= 1.0:  # fewer steps than 1 / (eta L): no direction has gone further than the steepest
             return EPS
         # a constant column is null for certain; any other null direction may be one that rounding hides
         constant = (self.moments.variance_x == 0) & (self.moments.mean_x == self.coordinates.mean)

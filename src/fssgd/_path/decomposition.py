@@ -54,6 +54,7 @@ def _from_scatter(
 ) -> Spectrum:
     """Decompose H itself, without the intercept if that is apart."""
     p, n_outputs = moments.n_features, start.shape[1]
+    # one pass over the p x p matrix instead of one each for rows and columns; eigh reads its lower half only
     inverse, half = 1.0 / coordinates.scale, 0.5 * moments.weight_sum
     hessian = moments.scatter_xx * (inverse[:, None] * (inverse / half))
     slope = moments.scatter_xy * (inverse / half)[:, None]  # -grad F(0)
@@ -87,6 +88,7 @@ def _from_scatter(
         blur = 10.0 * smallest * float(np.linalg.norm(pull[reached] / h[reached, None]))
         size = float(np.linalg.norm(flat))
         unresolved = size if size > blur else 0.0
+    # the part of h that the data has: a difference, which rounding may take below 0 where the penalty is all of it
     curvature = np.maximum(h - penalty @ vectors**2, 0.0) if settings.alpha else h
     minima = loss - (0.5 / np.where(h > 0, h, np.inf)) @ (pull * pull)
     return Spectrum(
@@ -140,9 +142,11 @@ def _from_factor(
     left, sigma, vectors = scipy.linalg.svd(rows, full_matrices=bool(alpha) and len(rows) < rows.shape[1])
     vectors, left = vectors.T, left[:, : len(sigma)]
     coordinates_of_start = vectors.T @ theta
+    # what is below the rounding of the largest singular value is taken for a dependent column, as LAPACK's rank is
     null = sigma <= max(rows.shape) * EPS * sigma.max(initial=0.0)
     reached = left.T @ targets
     reached[null] = 0.0
+    # the residual itself, not a difference of sums of squares: a perfect fit has one of eps, and not of sqrt(eps)
     missed = targets - left @ reached
     if not shift and null.any():  # what starts in the null space stays there, and in F
         missed -= left[:, null] @ (sigma[null, None] * coordinates_of_start[: len(sigma)][null])
@@ -153,11 +157,12 @@ def _from_factor(
     vectors, coordinates_of_start = vectors[:, ::-1], coordinates_of_start[::-1]
     pull, h = 2.0 * sigma[:, None] * reached, 2.0 * sigma**2 + shift
     minima = (missed * missed).sum(axis=0)
-    if shift:
+    if shift:  # ridge leaves a residual along every direction, of which the penalty is a part
         minima = minima + (shift / h) @ (reached * reached)
     curvature = 2.0 * sigma**2
     if alpha and not shift:
         curvature = np.maximum(h - 2.0 * alpha * (vectors[:size] ** 2).sum(axis=0), 0.0)
+    # with fewer modes than parameters a start may lie outside of what they span, where no step moves it
     outside = None if vectors.shape[1] == len(theta) else theta - vectors @ coordinates_of_start
     if basis is not None:
         vectors = np.vstack([basis @ vectors[:size], vectors[size:]])

@@ -59,16 +59,19 @@ class Modes:
     @cached_property
     def settled(self) -> Flags:
         """Modes that are counted from their limit."""
+        # A slow mode has a limit far away (gradient / h) that k steps never see: from there, two huge numbers would
+        # cancel. A fast mode counted from the start would cancel as well, once it has settled.
         return np.asarray(self.filter.factors >= 1.0 / self.horizon)
 
     @cached_property
     def rates(self) -> Array:
         """-log |1 - eta h|; 0 for eta h = 1, a mode that has landed after one step."""
+        # such a mode is 0 from k = 1 on; its infinite rate times 0 would be NaN in the derivatives
         return np.asarray(np.where(np.isinf(self.filter.logs), 0.0, -self.filter.logs))
 
     def signs(self, odd: Flags | bool) -> Array:
         """What to multiply x_j by before it meets b and A."""
-        alternating = (self.filter.factors > 1.0) & odd
+        alternating = (self.filter.factors > 1.0) & odd  # then the search goes over even and odd k apart
         return np.where(self.settled, np.where(alternating, 1.0, -1.0), 1.0)
 
     @cached_property
@@ -85,6 +88,7 @@ class Modes:
 
     def logs(self, ks: Array) -> Array:
         """k log |1 - eta h_j|, within what a search can follow."""
+        # a denormal 1e-320 makes a product a hundred times slower, and an overflow ends the search in NaN
         return np.clip(times(ks[..., None], self.filter.logs), -LARGEST_LOG, LARGEST_LOG)
 
     def motion(self, ks: Array) -> Motion:
@@ -154,6 +158,7 @@ class ErrorCurve:
             left = cross - scatter @ weights
             constant = moments.variance_y.sum() - np.sum(weights * (cross + left))
             uneven, second = vectors.T @ left, vectors.T @ scatter @ vectors
+        # a perfect fit leaves the rounding of a difference, of either sign, and a squared error is not negative
         constant = max(float(constant), 0.0) + float(miss @ miss)
         slope = ((uneven + np.outer(drift, miss)) * gradient).sum(axis=1)
         second = (second + np.outer(drift, drift)) * (gradient @ gradient.T)
@@ -168,6 +173,7 @@ class ErrorCurve:
         """
         if path.settings.alpha:
             return cls.of(path, path.moments, horizon)
+        # the quadratic of all the rows would carry eps times the variance of y: too much where the fit is all but exact
         squares = 0.5 * path.eigenvalues * (path.spectrum.gradient**2).sum(axis=1)
         modes, slope = Modes(path.filter, np.inf), np.zeros(len(squares))
         rounding = EPS**2 if path.spectrum.accurate else EPS
@@ -198,6 +204,8 @@ class ErrorCurve:
 
     def bounds(self, knots: Array, odd: bool) -> tuple[Array, Array]:
         """Return E at knots of shape (n_rows, n_knots), and bounds from above of E'' between neighbours."""
+        # E'' = 2 (b + A x)' x'' + 2 x'' A x' is a sum of products of monotone functions. Taken apart by sign, each is
+        # bounded by its values at the ends of the interval, and the tighter the shorter that is.
         motion, sign = self.modes.motion(knots), self.modes.signs(odd)
         first, second = (sign * turn for turn in self.modes.turns)
         value = self._quadratic(sign * motion.x)

@@ -55,6 +55,8 @@ class GradientPath(ClosedForm):
     67
     """
 
+    __module__ = "fssgd"
+
     @classmethod
     def from_moments(
         cls,
@@ -173,6 +175,7 @@ class GradientPath(ClosedForm):
         ValueError
             If k is not a non-negative integer or inf.
         """
+        # F_min of an exact fit may be -1e-17, and a loss of less than nothing helps nobody
         return np.maximum(self.spectrum.minimum + self._sums(k, self.excess_loss), 0.0)
 
     def gradient_norm(self, k: Any) -> Any:
@@ -267,6 +270,7 @@ class GradientPath(ClosedForm):
         def score(steps: StepCounts) -> Array:
             self._require_limit(steps)
             error, share = self.squared_errors(steps).sum(axis=-1), self.smoother.residual_share(steps)
+            # all degrees of freedom used up, as with more columns than rows at k = inf: 0 / 0, and no k to choose
             with np.errstate(over="ignore", invalid="ignore"):
                 ratio = np.divide(error, share**2, out=np.full_like(error, np.inf), where=share**2 > 0)
             return np.where(np.isnan(ratio), np.inf, ratio)  # an unstable descent that has overflowed
@@ -316,7 +320,7 @@ class GradientPath(ClosedForm):
         self.require_stable("ridge_equivalent is undefined for a divergent step")
 
         def penalty(steps: StepCounts) -> Array:
-            with np.errstate(divide="ignore", over="ignore"):
+            with np.errstate(divide="ignore", over="ignore"):  # k = 0 is ridge of an infinite penalty: no step, W = 0
                 return np.asarray(self.settings.alpha + 1.0 / (2.0 * self.learning_rate * steps.values))
 
         return self._map_steps(k, penalty)
@@ -348,7 +352,7 @@ class GradientPath(ClosedForm):
         """Coefficients (0) or intercepts (1)."""
 
         def convert(steps: StepCounts) -> Array:
-            theta = self._positions(steps)
+            theta = self._positions(steps)  # width in _map_steps: this is the most that a k holds
             fitted: Array = self.coordinates.as_fitted(*self.coordinates.to_user(theta))[which]
             return fitted
 

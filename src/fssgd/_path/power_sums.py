@@ -21,8 +21,9 @@ def log_factors(steps: Array) -> Array:
     """Return ``log |1 - x|`` for x = eta h >= 0, exactly 0 at x = 2 and -inf at x = 1."""
     with np.errstate(divide="ignore"):
         over = steps > 1.0
-        if not over.any():
+        if not over.any():  # eta <= 1 / L: log1p knows slow modes (x = 1e-17) to all their digits, log(1 - x) to none
             return np.log1p(-steps)
+        # both branches of np.where are computed: each gets a harmless argument where the other one counts
         return np.where(over, np.log(np.where(over, steps - 1.0, 1.0)), np.log1p(-np.minimum(steps, 1.0)))
 
 
@@ -36,6 +37,7 @@ class PowerSum:
     @classmethod
     def of(cls, coefficients: Array, logs: Array) -> PowerSum:
         """Leave out the modes of coefficient 0, which must not grow."""
+        # an unstable step on data without any gradient along the steepest direction: 0 times inf would be NaN
         sums = cls(coefficients, logs)
         if not sums.grows:
             return sums
@@ -47,9 +49,9 @@ class PowerSum:
         if k == 0:
             return float(self.coefficients.sum())
         k = as_float(k)
-        if k == np.inf:
+        if k == np.inf:  # only modes that do not move are left: null directions, or eta h = 2 exactly
             return np.inf if self.grows else float(self.coefficients[self.logs == 0].sum())
-        if self.grows:
+        if self.grows:  # entering errstate costs more than the sum, and a stable step cannot overflow
             with np.errstate(over="ignore"):
                 return float(self.coefficients @ np.exp(2.0 * k * self.logs))
         return float(self.coefficients @ np.exp(2.0 * k * self.logs))
@@ -64,6 +66,7 @@ class PowerSum:
         if not self.grows:
             return np.inf
         largest = float(self.logs.max())  # powers are taken relative to it, so that none overflows
+        # f(k + 1) - f(k) as one sum: of growing terms the sign is decided by the largest, without inf - inf
         with np.errstate(over="ignore"):
             changes = self.coefficients * np.expm1(2.0 * self.logs)
 
@@ -81,15 +84,17 @@ class PowerSum:
         turn = self.turn()
         if self.at(turn) > bound:
             return np.inf
-        if np.isfinite(turn):
+        if np.isfinite(turn):  # an unstable step: f falls until then, and only there can it be small enough
             return first_integer(lambda k: self.at(k) <= bound, 1, int(turn))
-        # each mode alone must be below the bound; it suffices that each is below its share of it
+        # A slow mode (eta h = 1e-12) takes 1e13 steps, and doubling up to them would evaluate f forty times. Each mode
+        # alone must be below the bound, which k is at least; it suffices that each is below its share of the bound.
         falling = self.logs < 0
         coefficients, logs = self.coefficients[falling], 2.0 * self.logs[falling]
         room = (bound - float(self.coefficients[~falling].sum())) / len(coefficients)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             needed = np.fmax.reduce(np.log(bound / coefficients) / logs, initial=1.0)
             enough = np.fmax.reduce(np.log(room / coefficients) / logs, initial=1.0) if room > 0 else np.inf
+        # one step of slack for the rounding of the quotients; below what null modes add up to there is no room at all
         low = max(1, int(needed) - 1) if np.isfinite(needed) else 1
         high = int(enough) + 1 if np.isfinite(enough) else None
         return first_integer(lambda k: self.at(k) <= bound, low, high)

@@ -52,6 +52,7 @@ class Smoother:
 
     def residual_share(self, steps: StepCounts) -> Array:
         """Return 1 - df(k) / n, of shape (n_k,), as a sum of terms that are positive while the step is stable."""
+        # 1 - df / n by subtraction would be 0 or negative to rounding where the fit is all but saturated
         left = self.fixed_residual + self.filter.residual_factors(steps) @ self.fitted_shares
         return np.asarray(left / self.n_samples)
 
@@ -59,12 +60,14 @@ class Smoother:
     def fitted_shares(self) -> Array:
         """How much of each mode the limit fits, v_j' M v_j / h_j: exactly 1, but for a penalty."""
         h = self.spectrum.eigenvalues
+        # curvature / h is 1 to the last bit without a penalty, where both are the same array
         return np.divide(self.spectrum.curvature, h, out=np.zeros_like(h), where=h > 0)
 
     @cached_property
     def fixed_residual(self) -> float:
         """n minus the degrees of freedom of the limit."""
         seen = self.spectrum.eigenvalues > 0
+        # counted, not subtracted: n - df(inf) is exactly 0 where there are as many parameters as rows
         return float(self.n_samples - int(seen.sum()) + (1.0 - self.fitted_shares)[seen].sum())
 
     def spread(self, steps: StepCounts, vectors: Array, factor: Array | None) -> Array:
@@ -84,6 +87,7 @@ class Smoother:
         -------
         ndarray of shape (n, n_modes) or (n, n_rows)
         """
+        # G and not the covariance: squaring it would halve the digits of a small standard error beside a large one
         moved, h = vectors * self.filter.values(steps), self.spectrum.eigenvalues
         spread = moved * np.sqrt(h) if factor is None else moved @ factor.T
         return np.asarray(spread * np.sqrt(2.0 / self.n_samples))

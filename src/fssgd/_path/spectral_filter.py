@@ -41,6 +41,7 @@ class Filter:
     @cached_property
     def largest_factor(self) -> float:
         """Return eta L; within rounding of 2 it is 2, the limit of stability itself."""
+        # learning_rate=2 / L, computed by the user from an L of his own, must not diverge by the rounding of ours
         x = self.learning_rate * float(self.eigenvalues.max(initial=0.0))
         return 2.0 if abs(x - 2.0) <= rounding_of_limit(self.n_parameters) else x
 
@@ -48,10 +49,10 @@ class Filter:
     def factors(self) -> Array:
         """x_j = eta h_j, 2 within rounding of 2."""
         largest = self.largest_factor
-        if not largest < 1e300:
+        if not largest < 1e300:  # a step of 1e200 on columns of 1e60: eta h would overflow, and 1 - inf is no factor
             return np.clip(self.eigenvalues, 0.0, 1e300 / self.learning_rate) * self.learning_rate
         steps = self.learning_rate * self.eigenvalues
-        if largest > 1.5:
+        if largest > 1.5:  # every mode at the limit, not only the first: columns scaled alike share their eigenvalue
             steps[np.abs(steps - 2.0) <= rounding_of_limit(self.n_parameters)] = 2.0
         return steps
 
@@ -92,8 +93,9 @@ class Filter:
     def values_and_residual_factors(self, steps: StepCounts) -> tuple[Array, Array]:
         """Both, which have k log |1 - eta h_j| in common."""
         with np.errstate(invalid="ignore", over="ignore"):
+            # powers by logarithms: k reaches 1e300, and for a slow mode 1 - a^k would cancel where expm1 does not
             logs = steps.times(self.logs)
-            reached, left = -np.expm1(logs), np.exp(logs)  # 1 - a^k, without cancelling
+            reached, left = -np.expm1(logs), np.exp(logs)
             if self.alternates:  # eta > 1 / L: the sign of an odd power, which the logarithm has lost
                 negative = (self.factors > 1.0) & steps.odd_column()
                 reached, left = np.where(negative, 1.0 + left, reached), np.where(negative, -left, left)

@@ -64,6 +64,7 @@ class Spectrum:
     @property
     def starts_apart(self) -> bool:
         """Whether the start is along b alone and b is a mode of its own: then no rotation rounds weights by it."""
+        # V (V' theta_0) would leave eps |b_0| in every weight, and b starts at minus a mean of y of any size
         return not (self.start[:-1].any() or self.vectors[:-1, -1:].any())
 
     @property
@@ -79,6 +80,7 @@ class Spectrum:
     @property
     def condition_number(self) -> float:
         """Ratio of the largest to the smallest eigenvalue that is not null."""
+        # null directions have no gradient, so no descent follows them: dependent columns do not count
         positive = self.eigenvalues[self.eigenvalues > 0]
         return float(positive.max() / positive.min()) if len(positive) else 1.0
 
@@ -91,6 +93,7 @@ class Spectrum:
     def limit(self) -> Array:
         """Where a stable descent leads, of shape (n_parameters, n_outputs)."""
         h = self.eigenvalues[:, None]
+        # in the null space the limit is where the descent started: the nearest of all minima
         return self.position(np.divide(self.pull, h, out=self.coordinates.copy(), where=h > 0))
 
     def position(self, coordinates: Array) -> Array:

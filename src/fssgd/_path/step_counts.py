@@ -52,7 +52,7 @@ class StepCounts:
                 finite = array != np.inf
                 odd = np.fmod(array, 2.0, where=finite, out=np.zeros(array.shape)) == 1.0
                 return cls(np.where(finite, np.minimum(array, LARGEST_STEP), array), odd)
-        values = list(k)  # Python's integers beyond 2^63, or inf among integers
+        values = list(k)  # Python's integers beyond 2^63, which no dtype of NumPy holds
         _require_step_counts(k, values)
         odd = np.array([value != np.inf and value % 2 == 1 for value in values], dtype=bool)
         return cls(np.array([as_float(value) for value in values]), odd)
@@ -78,6 +78,7 @@ class StepCounts:
         """Return ``function`` of every k, some at a time: it holds ``width`` numbers for each of them."""
         if not isinstance(self.values, np.ndarray):
             return function(StepCounts(np.array([self.values]), np.array([self.odd])))[0]
+        # a million k of a thousand modes each would take 8 GB at once
         parts = [function(part) for part in self._parts(max(1, NUMBERS_AT_ONCE // width))]
         return np.concatenate(parts) if parts else np.empty(0)
 
@@ -105,7 +106,7 @@ def as_float(k: int | float) -> float:
 
 def times(k: Array | float, logs: Array) -> Array:
     """Return k logs, but 0 where either factor is, though the other be infinite."""
-    if isinstance(k, float) and 0.0 < k < np.inf:
+    if isinstance(k, float) and 0.0 < k < np.inf:  # the one k of a fit, where np.where would be most of the time
         return k * logs
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where((logs == 0) | (np.asarray(k) == 0), 0.0, k * logs)

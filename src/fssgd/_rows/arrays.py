@@ -1,4 +1,4 @@
-"""What a fit reads: rows, validated but for their finiteness, which is read off the sums."""
+"""Rows in memory, validated but for their finiteness, which shows in their sums."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fssgd._descent.coordinates import Coordinates
-from fssgd._moments.checks import assert_values_finite, canonical, check_resolved
+from fssgd._moments.checks import canonical, check_resolved, rows_that_count
 from fssgd._moments.column_statistics import ColumnStatistics
 from fssgd._moments.moments import Moments
 from fssgd._rows.design import Rows, working_dtype
@@ -50,6 +50,7 @@ class ArraySource:
     @property
     def decomposition_size(self) -> float:
         """Of a sparse matrix the number of features: the rows of a wide one would have to be made dense."""
+        # n rows of p columns have a p x p scatter matrix or an n x p factor, whichever is smaller
         return float(self.X.shape[1] if sp.issparse(self.X) else min(self.X.shape))
 
     @property
@@ -59,20 +60,15 @@ class ArraySource:
     @cached_property
     def _counted(self) -> tuple[Any, npt.NDArray[np.floating[Any]], Array | None]:
         """The rows of positive weight."""
-        if self.weight is None or self.weight.all():
-            return self.X, self._outputs, self.weight
-        kept = self.weight > 0
-        return self.X[kept], self._outputs[kept], self.weight[kept]
+        # once for the statistics and the design; kept, rows of weight 0 would count as samples and slow every step down
+        return rows_that_count(self.X, self._outputs, self.weight)
 
     def moments(self, names: Any = None) -> Moments:
         return Moments.of_rows(self.X, self._outputs, self.weight, feature_names=names)
 
     def columns(self, names: Any = None) -> ColumnStatistics:
         X, y, weight = self._counted
-        if len(y) < len(self.y):
-            assert self.weight is not None
-            assert_values_finite(self.X[self.weight == 0], self.y[self.weight == 0])
-        X = canonical(X)
+        X = canonical(X)  # entries stored twice would each count as a value of the column
         columns = ColumnStatistics.of(X, y, weight)
         check_resolved(columns.mean, columns.variance, columns.constant, X, y, names, columns.weight)
         return columns

@@ -51,7 +51,7 @@ def dask_array(value: Any, name: str, chunks: Any = None) -> Any:
         value = da.from_array(value, chunks=(chunks, *value.shape[1:]))
     elif not isinstance(value, da.Array):
         value = _frame_to_array(value, name)
-    if name != "X":
+    if name != "X":  # a sparse y would pass every check here and fail inside a task
         refuse_sparse(value._meta)
     if value.dtype.kind not in "fiub":
         raise ValueError(f"{name} has dtype {value.dtype}: expected numbers, convert it with {name}.astype(float).")
@@ -74,6 +74,7 @@ def example_of(X: Any) -> Any:
 def predict_lazily(X: Any, coef: Floats, intercept: Any) -> Any:
     """Return the predictions as a Dask array in the partitions of X, to be computed when asked for."""
     columns = () if coef.ndim == 1 else (len(coef),)
+    # a block needs all columns of its rows
     return X.rechunk({1: -1}).map_blocks(
         _predict,
         coef,
@@ -107,6 +108,7 @@ def _frame_to_array(frame: Any, name: str) -> Any:
     ]
     if odd:
         raise ValueError(f"{name} has columns that are not numeric: {', '.join(odd)}. Convert them, or leave them out.")
+    # pandas' own dtypes (Int64, Float32) have no NumPy equal where values are missing: float64 holds them
     common = np.result_type(*(kind if isinstance(kind, np.dtype) else np.float64 for kind in dtypes.values()))
     dtype = np.dtype(np.float32 if common == np.float32 else np.float64)
     shape = (0, len(dtypes)) if frame.ndim == 2 else (0,)
@@ -125,7 +127,7 @@ def cut_like(array: Any, name: str, X: Any) -> Any:
             f"Found input variables with inconsistent numbers of samples: X has {X.shape[0]} rows, {name} "
             f"has {array.shape[0]}."
         )
-    if known:
+    if known:  # any partitions will do: they are cut again as those of X
         return array.rechunk({0: X.chunks[0]})
     if array.numblocks[0] != X.numblocks[0]:
         raise ValueError(

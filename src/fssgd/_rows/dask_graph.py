@@ -1,4 +1,4 @@
-"""Dask collections: how to tell one, and sums over its partitions, merged in a tree by whoever computes it.
+"""Sums over the partitions of a Dask collection, merged in a tree by whoever computes it.
 
 Only the root of the tree is gathered. The shape of the tree depends on the number of partitions alone, so
 that a sum is the same to the bit on any scheduler, and again when lost parts of it are computed anew.
@@ -50,6 +50,7 @@ def tree_sum(
         sent = [f"{name}-argument-{i}" for i in range(len(arguments))]
         graph.update(zip(sent, arguments, strict=True))
         level = _add_level(graph, f"{name}-each", [(each, key, *sent) for key in level])
+    # a tree of eights: a chain would wait for every part in turn, and one task for all would gather them in one worker
     while len(level) > 1:
         groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
         level = _add_level(graph, f"{name}-{len(level)}", [(_merge_all, merge, group) for group in groups])

@@ -1,4 +1,4 @@
-"""Data in Dask collections: summed up and stepped over where its partitions are.
+"""Rows in Dask collections, summed up and stepped over where their partitions are.
 
 A partition is summed up by one task, of which Dask makes one with those that read it, and the sums are
 merged in a tree. For stepping the partitions are laid out as designs once and kept by the workers;
@@ -27,6 +27,7 @@ from fssgd._moments.checks import (
     check_resolved,
     check_weight,
     refuse_sparse,
+    rows_that_count,
 )
 from fssgd._moments.column_statistics import ColumnStatistics, merge_columns
 from fssgd._moments.moments import Moments
@@ -70,6 +71,7 @@ class DaskSource:
         check_shape(X, "X", (2,))
         if y is None:
             raise ValueError("A fit requires y to be passed, but the target y is None.")
+        # all that can be told without computing is told now: a partition's error would come hours later
         others = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
         arrays = {name: dask_array(value, name, X.chunks[0]) for name, value in others.items()}
         for (name, array), allowed in zip(arrays.items(), ((1, 2), (1,)), strict=False):
@@ -92,6 +94,7 @@ class DaskSource:
     @property
     def decomposition_size(self) -> float:
         """The number of features where that of rows is not known."""
+        # partitions read from files do not know their lengths, and counting them is a pass over the data
         n_samples, n_features = self.shape
         return n_features if np.isnan(n_samples) else min(n_samples, n_features)
 
@@ -124,6 +127,7 @@ class DaskSource:
 
         pairs = [self.X, "ij", self.y, "ij"[: self.y.ndim].replace("j", "k")]
         pairs += [] if self.weight is None else [self.weight, "i"]
+        # one task a partition, fused by Dask with those that read it: nothing but what it returns leaves the worker
         task = partial(_task, function=function, dtype=self.dtype, settings=settings)
         parts = da.blockwise(
             task, "i", *pairs, dtype=object, meta=np.empty(0, object), concatenate=True, align_arrays=False
@@ -132,6 +136,7 @@ class DaskSource:
 
     def _total(self, function: Callable[..., Any], merge: Callable[[Any, Any], Any]) -> Any:
         total: _PartialResult = tree_sum(self.blocks(function), partial(_merge, merge=merge))
+        # told apart: no rows at all is a mistake, no weight may be one batch of many (NoWeightError of partial_fit)
         if total.n_rows == 0:
             raise ValueError(
                 f"Found array with 0 sample(s) (shape=(0, {self.shape[1]})): at least one partition must have rows."
@@ -154,14 +159,14 @@ def moments_of_dask(X: Any, y: Any, sample_weight: Any, *, accurate: bool) -> Mo
 
 
 class _PartialResult(NamedTuple):
-    """What came of some partitions: how many rows they have, and None if none of positive weight."""
+    """The result of some partitions: their number of rows, and None where none has a positive weight."""
 
     n_rows: int
     result: Any
 
 
 class _DesignBlock(NamedTuple):
-    """The design of a partition, in shares of its own weight."""
+    """The design of a partition, weighted by the total of its own rows."""
 
     n_samples: int
     weight: float
@@ -170,7 +175,7 @@ class _DesignBlock(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DaskRows:
-    """The weighted rows of a problem, partition by partition, as :class:`~fssgd.backends._problem.Rows` in memory.
+    """The weighted rows of a problem, partition by partition, as :class:`~fssgd._rows.design.Rows` in memory.
 
     Parameters
     ----------
@@ -188,6 +193,7 @@ class DaskRows:
 
         mean = self.source.mean_of_centred(self.coordinates)
         blocks = self.source.blocks(_design, coordinates=self.coordinates, mean_of_all=mean)
+        # persisted: laid out anew, a design would cost as much as the step that uses it
         with one_thread_each(len(blocks)):
             return list(dask.persist(*blocks))
 
@@ -226,23 +232,21 @@ def _task(
 ) -> _PartialResult:
     check_consistent_length(X, y, weight)
     n_rows = int(X.shape[0])
-    if n_rows == 0:
+    if n_rows == 0:  # as a filter leaves them; scikit-learn's checks refuse what has no rows
         return _PartialResult(0, None)
     X = canonical(sp.csr_array(X, dtype=dtype)) if sp.issparse(X) else np.asarray(X, dtype=dtype)
     refuse_sparse(y)
     y = as_floats(np.asarray(y).reshape(n_rows, -1))
     if weight is not None:
+        # a partition may have zero weights only, where not all of them have
         weight = check_weight(np.asarray(weight), X, allow_all_zero=True)
-        if not weight.all():
-            kept = weight > 0
-            assert_values_finite(X[~kept], y[~kept])
-            X, y, weight = X[kept], y[kept], weight[kept]
+        X, y, weight = rows_that_count(X, y, weight)
     return _PartialResult(n_rows, function(X, y, weight, **settings) if len(y) else None)
 
 
 def _merge(a: _PartialResult, b: _PartialResult, *, merge: Callable[[Any, Any], Any]) -> _PartialResult:
     n_rows = a.n_rows + b.n_rows
-    if a.result is None or b.result is None:
+    if a.result is None or b.result is None:  # nothing to merge: a partition without a row of positive weight
         return _PartialResult(n_rows, b.result if a.result is None else a.result)
     with np.errstate(over="ignore", invalid="ignore"):
         return _PartialResult(n_rows, merge(a.result, b.result))
@@ -288,6 +292,7 @@ def _size_of(kept: _DesignBlock) -> tuple[Any, ...]:
 
 
 def _residual_and_gradient_of(kept: _DesignBlock, theta: Floats, total: float) -> tuple[Any, ...]:
+    # a design is weighted by the total of its own partition, as that of all was not known when it was laid out
     share = kept.weight / total
     with np.errstate(over="ignore", invalid="ignore"):
         error, back = kept.design.squared_residual_and_gradient(theta)

@@ -38,11 +38,12 @@ def mean_of_centred(
         0 for columns within ten standard deviations of 0.
     """
     left = np.zeros(X.shape[1])
+    # near 0 the mean is exact to eps of the deviations; at 1e8 of them it is off by 1e-8, and so is every centred row
     far = np.flatnonzero(is_far(coordinates))
     if len(far):
         n_samples = X.shape[0]
         share = np.full(n_samples, 1.0 / n_samples) if weight is None else weight / weight.sum()
-        for start in range(0, n_samples, BLOCK_ROWS):
+        for start in range(0, n_samples, BLOCK_ROWS):  # a block at a time: the far columns of a sparse X become dense
             part = slice(start, start + BLOCK_ROWS)
             rows = X[part][:, far]
             left[far] += share[part] @ ((rows.toarray() if sp.issparse(rows) else rows) - coordinates.mean[far])
@@ -77,7 +78,7 @@ class Design:
 
     def matvec(self, theta: Array) -> Array:
         """A theta, of shape (n_samples, n_outputs)."""
-        if self.offset is not None:
+        if self.offset is not None:  # a sparse matrix stays sparse: centring is one number an output instead
             theta = np.vstack([theta[:-1], theta[-1] - self.offset @ theta[:-1]])
         return np.asarray(self.matrix @ theta)
 
@@ -147,7 +148,7 @@ class Rows:
         The intercept starts at minus the mean of y. Times that, a mean of 1e-8 instead of 0 is no small gradient: with
         x and y both at 1e8, it made half of the first step. Zeros where no column is that far from 0.
         """
-        if self.mean_of_all is not None:
+        if self.mean_of_all is not None:  # a partition: its own mean is not 0, and must not be taken away
             return self.mean_of_all
         return mean_of_centred(self.X, self.weight, self.coordinates)
 
@@ -155,6 +156,7 @@ class Rows:
     def _far(self) -> npt.NDArray[np.bool_]:
         """Columns of a sparse X so far from 0 that they are centred entry by entry: all but full, or constant."""
         mean, scale = self.coordinates.mean, self.coordinates.scale
+        # a constant column is centred to 0 exactly: as a difference of products it would be the rounding of them
         return np.asarray(is_far(self.coordinates) | ((scale == 1.0) & (mean != 0)))
 
     @cached_property
@@ -164,6 +166,7 @@ class Rows:
             return self._sparse_matrix()
         mean, scale, has_intercept = self.coordinates.mean, self.coordinates.scale, self.coordinates.fit_intercept
         n_samples, n_features = self.X.shape
+        # Fortran order, which the products with the matrix and with its transpose both read from front to back
         matrix = np.empty((n_samples, n_features + has_intercept), dtype=self.dtype, order="F")
         for start in range(0, n_samples, BLOCK_ROWS):  # a block at a time: float64 arithmetic without a float64 copy
             part = slice(start, start + BLOCK_ROWS)
@@ -192,6 +195,7 @@ class Rows:
     @cached_property
     def targets(self) -> Array:
         """T, of shape (n_samples, n_outputs), in :attr:`dtype`."""
+        # centred before it becomes float32, in which a y far from 0 would lose its digits
         return np.asarray((self.y - self.coordinates.target_mean) * self.sqrt_weights, dtype=self.dtype)
 
     @cached_property

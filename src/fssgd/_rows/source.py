@@ -35,7 +35,7 @@ class Source(Protocol):
         """The size that a decomposition has to cope with."""
 
     def moments(self, names: Any = None) -> Moments:
-        """Sum up the rows, or raise if a value is not finite; ``names`` are those of the features."""
+        """Return the moments of the rows, or raise if a value is not finite; ``names`` are those of the features."""
 
     def columns(self, names: Any = None) -> ColumnStatistics:
         """Measure the columns of X and then of y one by one, or raise if a value is not finite."""

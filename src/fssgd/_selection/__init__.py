@@ -1,1 +1,6 @@
-"""How many steps to take: scores of a number of steps, and the search for the best one."""
+"""How many steps to take.
+
+- ``criteria``: each chooses one k; start reading here.
+- ``folds``: cross-validation errors from one pass over the rows. ``scores``: what is minimised over k.
+- ``integer_search``: the best integer, exactly.
+"""

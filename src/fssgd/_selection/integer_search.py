@@ -28,11 +28,11 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-WAYS = 4
-FIRST_RATIO = 1.5
-SAME = 8.0 * float(np.finfo(np.float64).eps)  # relative difference of scores that are equal
-LEAST = 1e-16  # a divisor that is 0 to rounding: (1 - df / n)^2 with no residual left
-PART = 1024  # intervals looked at in one go
+CUTS = 4
+FIRST_KNOT_RATIO = 1.5
+EQUAL_WITHIN = 8.0 * float(np.finfo(np.float64).eps)  # relative difference of scores that are equal
+SMALLEST_DIVISOR = 1e-16  # a divisor that is 0 to rounding: (1 - df / n)^2 with no residual left
+INTERVALS_AT_ONCE = 1024  # intervals looked at in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +84,15 @@ def lowest_ratio(score: Score, last: int) -> tuple[float, int]:
         pending = [knots]
         while pending:
             knots = pending.pop()
-            seen = score.bounds(knots, odd)
+            bounds = score.bounds(knots, odd)
             ratio = np.full(knots.shape, np.inf)
-            np.divide(np.maximum(seen.value, score.rounding), seen.divisor, out=ratio, where=seen.divisor > LEAST)
+            counts = bounds.divisor > SMALLEST_DIVISOR
+            np.divide(np.maximum(bounds.value, score.rounding), bounds.divisor, out=ratio, where=counts)
             lowest = int(np.argmin(ratio))
             if ratio.flat[lowest] < best:
                 best, at = float(ratio.flat[lowest]), int(knots.flat[lowest])
-            blur = score.rounding + SAME * best * np.minimum(seen.divisor[:, :-1], seen.divisor[:, 1:])
-            pending += _cut(knots, stride, _floor(seen, knots, best) < -blur)
+            blur = score.rounding + EQUAL_WITHIN * best * np.minimum(bounds.divisor[:, :-1], bounds.divisor[:, 1:])
+            pending += _cut(knots, stride, _floor(bounds, knots, best) < -blur)
     return best, at
 
 
@@ -102,18 +103,18 @@ def first_within(score: Score, last: int, ratio: float, margin: float = 0.0) -> 
         pending = [knots]
         while pending:
             knots = pending.pop()
-            seen = score.bounds(knots, odd)
-            enough = margin + SAME * ratio * seen.divisor
-            hits = (seen.value - ratio * seen.divisor <= enough) & (seen.divisor > LEAST)
+            bounds = score.bounds(knots, odd)
+            enough = margin + EQUAL_WITHIN * ratio * bounds.divisor
+            hits = (bounds.value - ratio * bounds.divisor <= enough) & (bounds.divisor > SMALLEST_DIVISOR)
             found = min(found, float(np.min(knots, where=hits, initial=np.inf)))
-            open_still = _floor(seen, knots, ratio) <= np.maximum(enough[:, :-1], enough[:, 1:])
+            open_still = _floor(bounds, knots, ratio) <= np.maximum(enough[:, :-1], enough[:, 1:])
             pending += _cut(knots, stride, open_still & (knots[:, :-1] < found))
     return None if found == np.inf else int(found)
 
 
 def _lattices(score: Score, last: int) -> Iterator[tuple[bool, int, Array]]:
     """Yield parity, stride and first knots of each set of k on which the score is smooth."""
-    steps = np.floor(FIRST_RATIO ** np.arange(0.0, np.log(last) / np.log(FIRST_RATIO) + 1.0))
+    steps = np.floor(FIRST_KNOT_RATIO ** np.arange(0.0, np.log(last) / np.log(FIRST_KNOT_RATIO) + 1.0))
     if not score.alternates:
         yield False, 1, np.unique(np.append(np.minimum(steps, last), last))[None]
         return
@@ -123,12 +124,12 @@ def _lattices(score: Score, last: int) -> Iterator[tuple[bool, int, Array]]:
         yield bool(first % 2), 2, np.unique(np.append(np.maximum(knots, first), end))[None]
 
 
-def _floor(seen: Bounds, knots: Array, ratio: float) -> Array:
+def _floor(bounds: Bounds, knots: Array, ratio: float) -> Array:
     """Return a lower bound of N - ratio D over each interval; -inf where nothing is known."""
     with np.errstate(invalid="ignore", over="ignore"):  # the ratio may be inf
-        excess = seen.value - ratio * seen.divisor
+        excess = bounds.value - ratio * bounds.divisor
         second_derivative_bound = np.maximum(
-            seen.second_derivative_bound - ratio * seen.divisor_second_derivative_bound, 0.0
+            bounds.second_derivative_bound - ratio * bounds.divisor_second_derivative_bound, 0.0
         )
         floor = np.minimum(excess[:, :-1], excess[:, 1:]) - second_derivative_bound * np.diff(knots) ** 2 / 8.0
     return np.where(np.isnan(floor), -np.inf, floor)
@@ -141,6 +142,6 @@ def _cut(knots: Array, stride: int, kept: Flags) -> list[Array]:
     low, width = low[kept], width[kept]
     if not len(low):
         return []
-    inner = stride * np.floor(np.arange(WAYS + 1) / WAYS * (width[:, None] / stride))
+    inner = stride * np.floor(np.arange(CUTS + 1) / CUTS * (width[:, None] / stride))
     rows = low[:, None] + inner
-    return [rows[i : i + PART] for i in range(0, len(rows), PART)]
+    return [rows[i : i + INTERVALS_AT_ONCE] for i in range(0, len(rows), INTERVALS_AT_ONCE)]

@@ -76,6 +76,7 @@ class GcvScore:
         """As a score; ``D'' = 2 s'^2 + 2 s s''`` for s = 1 - df / n, from bounds on each."""
         value, second_derivative_bound = self.error.bounds(knots, odd)
         smoother, modes = self.path.smoother, self.error.modes
+        # s is a sum of factors that fall with k, so it is bounded by its values at the ends
         sign = np.where((modes.filter.factors > 1.0) & odd, -1.0, 1.0)
         shares, rates = sign * smoother.fitted_shares / smoother.n_samples, modes.rates
         left = np.exp(modes.logs(knots))
@@ -85,6 +86,7 @@ class GcvScore:
         s, s_high = (smoother.fixed_residual / smoother.n_samples + bound for bound in (s, s_high))
         v, v_high = _extremes(low, high, -rates * shares)
         w, w_high = _extremes(low, high, rates**2 * shares)
+        # s'^2 is smallest where s' is, unless it changes its sign in between: then it is 0 somewhere
         speed = np.where((v < 0) & (v_high > 0), 0.0, np.minimum(v**2, v_high**2))
         turn = np.minimum(np.minimum(s * w, s * w_high), np.minimum(s_high * w, s_high * w_high))
         return Bounds(value, share**2, second_derivative_bound, 2.0 * (speed + turn))

@@ -6,5 +6,6 @@
 - ``saved_files``: reading of the JSON and ``.npz`` files that fssgd saves, damaged ones included.
 - ``jsonable``: conversion of NumPy values to JSON.
 - ``blas_threads``: a context in which BLAS uses one thread.
+- ``sklearn_private``: all that fssgd uses of scikit-learn's private names.
 - ``words``: names of columns in messages, and warnings that point at the user's line.
 """

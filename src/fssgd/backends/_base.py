@@ -10,11 +10,11 @@ from fssgd.backends._problem import Monitor, Problem, Solution
 
 
 class Backend(abc.ABC):
-    """A way to run fixed-step gradient descent; an immutable, picklable bag of settings.
+    """A way to run fixed-step gradient descent: an immutable, picklable set of settings.
 
-    Subclasses take their settings as keyword arguments of ``__init__``, assign them to attributes
-    of the same names, and implement :meth:`solve`. Whatever is compiled or opened on the way
-    lives in module-level caches, never in the instance.
+    Subclasses take their settings as keyword arguments of ``__init__``, assign them to attributes of the same names
+    (a frozen dataclass does both), and implement :meth:`solve`. Whatever is compiled or opened lives in module-level
+    caches, never in the instance.
 
     Examples
     --------
@@ -36,6 +36,8 @@ class Backend(abc.ABC):
     ... ).coef_
     array([1.78525164])
     """
+
+    __module__ = "fssgd"
 
     name: ClassVar[str]
     closed_form: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""The Python loop shared by the backends that take one step a call."""
+"""Gradient descent as a Python loop, for backends that take one step a call."""
 
 from __future__ import annotations
 
@@ -29,15 +29,17 @@ def descend(problem: Problem, monitor: Monitor, evaluate: Evaluate, theta: Array
     -------
     Solution
     """
+    # losses go into an array of C doubles: a list of 1e6 floats takes 32 MB
     threshold = -1.0 if problem.threshold is None else problem.threshold
     step, losses, lowest, k = theta.dtype.type(problem.learning_rate), array("d"), np.inf, 0
     status = Status.MAX_ITER
     ends = problem.chunk_ends()
     end = next(ends, 0)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # an unstable step overflows before it is told to stop
         while True:
             loss, gradient = evaluate(theta)
             losses.append(loss)
+            # tol is asked first: a gradient of 0 is convergence, also where the loss has just risen by rounding
             if threshold >= 0.0 and np.sqrt(np.vdot(gradient, gradient)) <= threshold:
                 status = Status.CONVERGED
                 break
@@ -46,7 +48,7 @@ def descend(problem: Problem, monitor: Monitor, evaluate: Evaluate, theta: Array
             elif not loss <= problem.highest_loss(lowest, theta):
                 status = Status.DIVERGED
                 break
-            if k == end:
+            if k == end:  # a callback costs more than a step: only chunks of them are reported
                 if k and monitor(k, theta):
                     status = Status.STOPPED
                     break

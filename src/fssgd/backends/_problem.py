@@ -14,12 +14,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._descent.settings import rounding_of_limit
+from fssgd._descent.settings import Settings, rounding_of_limit
 from fssgd._path.gradient_path import GradientPath
 from fssgd._rows.design import Rows
 from fssgd._rows.source import WeightedRows
@@ -156,10 +157,14 @@ class Problem:
         -------
         ndarray of the shape of theta
         """
-        pulled = self.alpha * theta
-        if self.fit_intercept:
-            pulled[-1] = 0
-        return np.asarray(pulled, dtype=self.dtype)
+        return np.asarray(self.penalties * theta, dtype=self.dtype)
+
+    @cached_property
+    def penalties(self) -> Array:
+        """The penalty on each parameter, of shape (n_parameters, 1): alpha on W, 0 on b."""
+        settings = Settings(alpha=self.alpha, fit_intercept=self.fit_intercept)
+        # in the dtype of the steps: products with float64 would round a float32 descent in other places
+        return settings.penalty(len(self.start) - self.fit_intercept).astype(self.dtype)[:, None]
 
     def loss(self, theta: Array) -> float:
         """F at theta.
@@ -220,9 +225,10 @@ class Problem:
         With d = 8 eps (rms(T) + sqrt(L / 2) ||theta||), the error of a residual's norm, that is
         ``lowest + 4 d sqrt(lowest) + d^2``. Above it, the loss has risen. With a stable step it cannot rise.
         """
-        if self.is_stable:
+        if self.is_stable:  # the loss may rise by rounding for ever, near a minimum of 0, and that is no divergence
             return np.inf
         eps = float(np.finfo(self.dtype).eps)
+        # in float64: the square of a float32 theta of 1e20 overflows, and the allowance with it
         size = float(np.linalg.norm(np.asarray(theta, dtype=np.float64)))
         d = 8.0 * eps * (self.target_size + float(np.sqrt(self.curvature / 2.0)) * size)
         return lowest + 4.0 * d * float(np.sqrt(lowest)) + d * d
@@ -236,6 +242,7 @@ class Problem:
         -------
         iterator of int
         """
+        # max_iter may be 1e30: sizes are Python's integers, and at most a hundred of them exist at a time
         total = int(self.max_iter)
         size = max(-(-total // MAX_CHUNKS), CHUNK_WORK // (self.require_rows().n_samples * self.start.size + 1), 1)
         return iter([*range(size, total, size), total] if total else [])

@@ -45,6 +45,7 @@ def refined_limit(rows: Rows, path: ClosedForm) -> npt.NDArray[np.floating[Any]]
     """
     theta = path.position(np.inf)
     n_samples, n_parameters = rows.X.shape[0], len(theta)
+    # dependent columns have no one solution to refine, and a penalty has no residual that is orthogonal to the columns
     full_rank = len(path.eigenvalues) == n_parameters and bool((path.eigenvalues > 0).all())
     if path.settings.alpha or not full_rank or sp.issparse(rows.X) or n_samples * n_parameters > MAX_ELEMENTS:
         return theta

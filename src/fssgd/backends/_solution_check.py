@@ -58,6 +58,7 @@ def checked_solution(solution: Any, problem: Problem, backend: str) -> Solution:
         )
     if solution.loss_curve is None:
         return solution
+    # a list, or float32, as such a backend may well keep its losses
     return replace(solution, loss_curve=np.asarray(solution.loss_curve, dtype=np.float64))
 
 

@@ -1,4 +1,4 @@
-"""One definition of a gradient step in TensorFlow, for eager tensors, traced functions and v1 graphs alike."""
+"""The gradient step in TensorFlow, written once for eager tensors, traced functions and v1 graphs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ class StepTensors(NamedTuple):
     def of(cls, problem: Problem) -> StepTensors:
         """Lay out the rows of the problem."""
         data, dtype, n_parameters = problem.rows_in_memory(), problem.dtype, len(problem.start)
-        offset, penalty = np.zeros((n_parameters, 1), dtype), np.full((n_parameters, 1), problem.alpha, dtype)
-        if problem.fit_intercept:
-            penalty[-1] = 0
+        offset, penalty = np.zeros((n_parameters, 1), dtype), problem.penalties
         if data.offset is not None:
             offset[:-1, 0] = data.offset
         if sp.issparse(data.matrix):
@@ -63,7 +61,7 @@ def loss_and_gradient(tf: Any, arrays: StepTensors, theta: Any, penalised: bool 
     else:
         residual = tf.matmul(matrix, theta, transpose_a=True) - targets
         product = tf.matmul(matrix, residual)
-    if len(residual.shape) == 3:
+    if len(residual.shape) == 3:  # float32 in blocks: partial sums of 4096 rows, then a sum of these
         product, squares = tf.reduce_sum(product, axis=0), tf.reduce_sum(tf.reduce_sum(residual * residual, axis=1))
     else:
         column = tf.reshape(residual, [-1, 1])

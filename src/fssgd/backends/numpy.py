@@ -25,9 +25,10 @@ class NumPy(Backend):
         """Step until a reason to stop holds; see :meth:`Backend.solve`."""
         theta = problem.start.astype(problem.dtype)
         rows = problem.require_rows()
+        # a penalty, partitions elsewhere, a sparse design still to be centred: the general way, a few calls more a step
         if problem.alpha or not isinstance(rows, Rows) or rows.offset is not None:
             return descend(problem, monitor, problem.evaluate, theta)
-        if theta.shape[1] == 1:
+        if theta.shape[1] == 1:  # products with a vector: those with a matrix of one column cost twice the overhead
             theta = theta[:, 0]
         return descend(problem, monitor, _plain(problem, theta.shape), theta)
 
@@ -37,7 +38,7 @@ def _plain(problem: Problem, shape: tuple[int, ...]) -> Evaluate:
     design = problem.rows_in_memory().matrix
     targets = problem.rows_in_memory().targets.reshape(-1, *shape[1:])
     transposed, residual = design.T, np.empty(targets.shape, targets.dtype)
-    into = residual if isinstance(design, np.ndarray) else None
+    into = residual if isinstance(design, np.ndarray) else None  # scipy's products take no output array
 
     def evaluate(theta: Array) -> tuple[Any, Array]:
         np.subtract(design.dot(theta) if into is None else np.dot(design, theta, out=into), targets, out=residual)

@@ -34,11 +34,13 @@ class Spectral(Backend):
             )
         path = problem.path
         k, status = stopping_step(problem, path)
+        # second moments may not know when tol is met, or where the iterate is: then rows at hand are read again
         unsettled = problem.threshold is not None and 2.0 * path.unresolved > problem.threshold
         if problem.rows is not None and (unsettled or path.rounding_at(k) > ACCURACY):
             path = problem.accurate_path()
             k, status = stopping_step(problem, path)
         theta: Array = path.position(k)
+        # the limit on ill-conditioned data, such as NIST's: solves in extended precision add the digits that QR loses
         if path.spectrum.accurate and isinstance(problem.rows, Rows) and path.settled_at(k):
             theta = refined_limit(problem.rows, path)
         loss = max(path.spectrum.minimum + path.excess_loss.at(k), 0.0)
@@ -50,6 +52,7 @@ def stopping_step(problem: Problem, path: GradientPath) -> tuple[int | float, St
     k, status = problem.max_iter, Status.MAX_ITER
     if problem.threshold is not None:
         converged = path.squared_gradient.first_below(problem.threshold**2)
+        # with max_iter=inf both may be inf: then the limit itself is below the threshold, or nothing is
         if converged <= k and (converged < np.inf or path.squared_gradient.at(np.inf) <= problem.threshold**2):
             k, status = converged, Status.CONVERGED
     if not path.stable:
@@ -64,7 +67,7 @@ def _first_rise(problem: Problem, path: GradientPath) -> int | float:
     turn = path.excess_loss.turn()
     if turn == np.inf:  # the modes that would grow are absent
         return np.inf
-    lowest = float(path.loss(turn))
+    lowest = float(path.loss(turn))  # of a convex sequence: stepping has seen this minimum before it sees a rise
 
     def risen(k: int) -> bool:
         loss = path.loss(k)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import importlib.util
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,20 +20,20 @@ from fssgd.backends._host_loop import descend
 from fssgd.backends._problem import Array, Monitor, Problem, Solution, Status
 from fssgd.backends._tensorflow_step import StepTensors, loss_and_gradient, sparse_parts
 
-CAPACITY = 32_768  # losses a call of the loop can hold: a size XLA compiles in
-WORK = 1 << 28  # multiplications a call may do before Python is heard again
-TRIAL = 256  # plain steps before it is clear that the run is a long one
-OVERHEAD, PAYS = 1e5, 1e9  # of a plain step, and of a compilation, in multiplications
-COMPILATIONS = 16  # kept at a time, of 2 to 3 MB each (measured)
+MAX_STEPS_PER_CALL = 32_768  # the losses of a call have to be of a size that XLA compiles in
+MAX_WORK_PER_CALL = 1 << 28  # multiplications, before Python hears a callback or Ctrl-C again
+TRIAL_STEPS = 256  # plain steps before it is clear that the run is a long one
+STEP_OVERHEAD, COMPILATION_COST = 1e5, 1e9  # of a plain step, and of a compilation, in multiplications
+MAX_COMPILATIONS = 16  # kept at a time, of 2 to 3 MB each (measured)
 
 _RUNNING, _CONVERGED, _DIVERGED = 0, 1, 2
 
 
+@dataclass(frozen=True, kw_only=True)
 class TensorFlowBackend(Backend):
     """What both have in common."""
 
-    def __init__(self, *, device: str | None = None) -> None:
-        self.device = device
+    device: str | None = None
 
     @classmethod
     def is_available(cls) -> bool:
@@ -40,6 +41,7 @@ class TensorFlowBackend(Backend):
         return importlib.util.find_spec("tensorflow") is not None
 
 
+@dataclass(frozen=True, kw_only=True)
 class TensorFlowGraph(TensorFlowBackend):
     """The whole descent in an in-graph ``tf.while_loop``, tests for convergence and divergence included.
 
@@ -57,11 +59,8 @@ class TensorFlowGraph(TensorFlowBackend):
     rows share a compilation. The 16 compilations used last are kept, of 2 to 3 MB each.
     """
 
-    name = "tf-graph"
-
-    def __init__(self, *, device: str | None = None, jit_compile: bool | None = None) -> None:
-        super().__init__(device=device)
-        self.jit_compile = jit_compile
+    name: ClassVar[str] = "tf-graph"
+    jit_compile: bool | None = None
 
     def solve(self, problem: Problem, monitor: Monitor) -> Solution:
         """Run the loop in pieces, short enough that a callback or Ctrl-C is heard; see :meth:`Backend.solve`."""
@@ -70,6 +69,7 @@ class TensorFlowGraph(TensorFlowBackend):
             return _Run(tf, problem, self.jit_compile, self.device).descend(monitor)
 
 
+@dataclass(frozen=True, kw_only=True)
 class TensorFlowSession(TensorFlowBackend):
     """One ``tf.compat.v1.Session.run`` a step, the data fed each time: slow, and here to show why.
 
@@ -79,7 +79,7 @@ class TensorFlowSession(TensorFlowBackend):
         Such as ``"/GPU:0"``; None leaves the choice to TensorFlow.
     """
 
-    name = "tf-session"
+    name: ClassVar[str] = "tf-session"
 
     def solve(self, problem: Problem, monitor: Monitor) -> Solution:
         """Step from Python, with loss and gradient from the graph; see :meth:`Backend.solve`."""
@@ -119,14 +119,15 @@ class _Run:
 
     def descend(self, monitor: Monitor) -> Solution:
         """Take pieces until one of the reasons to stop holds."""
-        longest = min(CAPACITY, max(1, WORK // self.work))
+        longest = min(MAX_STEPS_PER_CALL, max(1, MAX_WORK_PER_CALL // self.work))
         theta = self.problem.start.astype(self.dtype)
         lowest, k, stopped = float(np.finfo(self.dtype).max), 0, False  # 0 times inf would be NaN
         curve: list[Any] = []
         for end in [*self.problem.chunk_ends()] or [0]:
             code = _RUNNING
+            # at least one call, which evaluates the losses at the start where max_iter is 0
             while code == _RUNNING and (k < end or not curve):
-                steps = min(longest if self.is_compiled(k) else TRIAL, longest, end - k)
+                steps = min(longest if self.is_compiled(k) else TRIAL_STEPS, longest, end - k)
                 taken, theta, lowest, code, norm, loss, losses = self.take(theta, lowest, k, steps)
                 k += taken
                 curve.append(losses)
@@ -140,9 +141,10 @@ class _Run:
         """Decide whether XLA takes the piece that begins at step k."""
         if self.is_sparse or self.jit_compile is not None:
             return bool(self.jit_compile) and not self.is_sparse
+        # a fit that tol ends after ten steps must not pay a second of compilation, and one of 1e5 steps should
         left = self.problem.max_iter - k
-        is_long = k >= TRIAL or self.problem.threshold is None
-        return self.shape in _compiled or (is_long and left * (OVERHEAD + self.work) > PAYS)
+        is_long = k >= TRIAL_STEPS or self.problem.threshold is None
+        return self.shape in _compiled or (is_long and left * (STEP_OVERHEAD + self.work) > COMPILATION_COST)
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -193,7 +195,7 @@ def _compiled_loop(shape: tuple[Any, ...], dtype: str, kind: str, device: str | 
     if loop is None:
         graph, inputs, outputs = _graph_of_loop(dtype, kind, device, checks)
         loop = _new_session(graph).make_callable(outputs, inputs)
-        while len(_compiled) >= COMPILATIONS:
+        while len(_compiled) >= MAX_COMPILATIONS:
             _compiled.pop(next(iter(_compiled)), None)
     _compiled[shape] = loop
     return loop
@@ -248,7 +250,7 @@ def _loop(dtype: str, kind: str, checks: Checks, jit_compile: bool) -> Any:
             """Evaluate F and its gradient, and such reasons to stop as there can be."""
             loss, gradient = loss_and_gradient(tf, arrays, theta, checks.penalty)
             code = tf.constant(_RUNNING)
-            if checks.rise:  # see Problem.highest_loss
+            if checks.rise:  # an unstable step only, as a stable one cannot rise; see Problem.highest_loss
                 d = 8.0 * eps * (target_size + root * tf.sqrt(tf.reduce_sum(theta * theta)))
                 code = tf.where(loss <= lowest + 4.0 * d * tf.sqrt(lowest) + d * d, _RUNNING, _DIVERGED)
                 lowest = tf.minimum(lowest, loss)
@@ -264,7 +266,7 @@ def _loop(dtype: str, kind: str, checks: Checks, jit_compile: bool) -> Any:
                 ahead = tf.where(runs(code), ahead, theta)
             return k + 1, ahead, lowest, code, losses.write(k, loss)
 
-        state = 0, theta, lowest, tf.constant(_RUNNING), tf.TensorArray(dtype, CAPACITY)
+        state = 0, theta, lowest, tf.constant(_RUNNING), tf.TensorArray(dtype, MAX_STEPS_PER_CALL)
         scalar = tf.TensorShape([])
         k, theta, lowest, code, losses = tf.while_loop(
             lambda k, theta, lowest, code, losses: (k < steps) & runs(code),
@@ -295,6 +297,7 @@ def _session(dtype: str, kind: str, device: str | None) -> tuple[Any, StepTensor
 
 
 def _new_session(graph: Any) -> Any:
+    # memory as it is needed: the default takes all of a GPU for a session of ten numbers
     v1 = _import_tensorflow().compat.v1
     return v1.Session(graph=graph, config=v1.ConfigProto(gpu_options=v1.GPUOptions(allow_growth=True)))
 
@@ -305,6 +308,7 @@ def _import_tensorflow() -> Any:
         import tensorflow as tf
     except ImportError as error:
         raise ImportError(f"TensorFlow could not be imported ({error}): pip install 'fssgd[tensorflow]'.") from error
+    # TensorFlow would take all memory of every GPU, from PyTorch or JAX in the same notebook too
     for gpu in tf.config.list_physical_devices("GPU"):
         try:
             tf.config.experimental.set_memory_growth(gpu, True)
@@ -320,5 +324,6 @@ def _kind(arrays: StepTensors) -> str:
 
 def _padded(n_samples: int) -> int:
     """Round up to one of eight sizes an octave."""
+    # one size for each number of rows would compile anew for every fold of a cross-validation
     step = 1 << max(0, n_samples.bit_length() - 4)
     return -(-n_samples // step) * step

@@ -1,6 +1,11 @@
 """The command ``fssgd``: it parses, calls the library, and prints.
 
 Only this module and its signals are imported without the extra; what needs typer is imported by :func:`main`.
+
+- ``_app``: the commands; start reading here. ``_options``: arguments that they share.
+- ``_fit``, ``_predict``, ``_diagnose``: a command each. ``_experiment``: the two that measure.
+- ``_input``, ``_outputs``: files that are read, and checks of those that are written.
+- ``_console``: errors, warnings and progress. ``_signals``: Ctrl-C, SIGTERM and SIGHUP.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The application: one function a command."""
+"""The typer application: the commands, and the options that come before one."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""What the commands share: how they fail, warn and print."""
+"""Errors, warnings, progress and aligned text on the terminal, shared by the commands."""
 
 from __future__ import annotations
 
 import functools
-import re
 import signal
 import sys
 import warnings
@@ -17,54 +16,48 @@ from scipy.linalg import LinAlgWarning
 from fssgd._support.words import printable
 from fssgd.cli._signals import Ended, ended_by_signals
 
-OPERATIONS, SPEED = 9.0, 2e10  # of a symmetric eigendecomposition, times n^3, and how many a second
-FLAGS = {"standardize=True": "standardising", "fit_intercept=True": "an intercept", "accurate=True": "--accurate"}
-VALUES = {"float('inf')": "inf", "None": "none"}
-SETTING = re.compile(
-    r"(?<![\w/'\"])(?:(learning_rate|alpha|backend|on_missing|checkpoint)=('[^']*'|[\w+-]+(?:\.[\w+-]+)?)"
-    r"|(max_iter|tol)=(float\('inf'\)|inf|None))"
-)
+OPERATIONS_PER_N3, SPEED = 9.0, 2e10  # of a symmetric eigendecomposition, and how many a second
 
 
 def reporting(function: Callable[..., None]) -> Callable[..., None]:
-    """Let a command tell errors and warnings on stderr, a line each; exit with 1 for an error, 128 + n by a signal."""
+    """Let a command print errors and warnings on stderr, a line each; exit with 1 for an error, 128 + n by a signal."""
 
     @functools.wraps(function)
     def run(*args: Any, **options: Any) -> None:
         with ended_by_signals():
             try:
-                with _telling():
+                with _printing_problems():
                     function(*args, **options)
             except KeyboardInterrupt as error:
                 end = error if isinstance(error, Ended) else Ended(signal.SIGINT)
                 checkpoint = options.get("checkpoint")
-                on = f" The same command goes on from {checkpoint}." if checkpoint and checkpoint.exists() else ""
+                on = f" The same command continues from {checkpoint}." if checkpoint and checkpoint.exists() else ""
                 with suppress(OSError):  # of a terminal that has hung up
-                    _say(f"{end}{on}")
+                    _print_line(f"{end}{on}")
                 raise typer.Exit(end.code) from None
 
     return run
 
 
 @contextmanager
-def _telling() -> Iterator[None]:
+def _printing_problems() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for shown in (UserWarning, LinAlgWarning):
             warnings.simplefilter("always", shown)
-        warnings.showwarning = lambda message, *_, **__: _say(f"Warning: {message}")
+        warnings.showwarning = lambda message, *_, **__: _print_line(f"Warning: {message}")
         try:
             yield
         except BrokenPipeError:  # whoever reads has seen enough: typer ends quietly
             raise
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
-            _say(f"Error: {_told(error)}")
+            _print_line(f"Error: {_message_of(error)}")
             raise typer.Exit(1) from None
 
 
 @contextmanager
 def working(what: str, *, shown: bool = True) -> Iterator[Callable[[str], None]]:
-    """Say on stderr what goes on while it does, where that is a terminal; what is yielded says something else.
+    """Show on stderr what is being done, where that is a terminal; the function that is yielded changes the text.
 
     A spinner shows that the command is alive, and leaves nothing behind. It is not for a time in which a bar is drawn.
     """
@@ -79,10 +72,10 @@ def working(what: str, *, shown: bool = True) -> Iterator[Callable[[str], None]]
 
 
 def announce_decomposition(n_features: int) -> None:
-    """Say beforehand, where stderr is a terminal, that a decomposition will take minutes."""
-    seconds = OPERATIONS * n_features**3 / SPEED
+    """Announce, where stderr is a terminal, that a decomposition will take minutes."""
+    seconds = OPERATIONS_PER_N3 * n_features**3 / SPEED
     if seconds > 60.0 and sys.stderr.isatty():
-        _say(
+        _print_line(
             f"Decomposing the second moments of {n_features:,} features takes about {seconds / 60:,.0f} minutes on a "
             "few cores: fewer --features are faster."
         )
@@ -98,23 +91,11 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def in_options(text: str) -> str:
-    """Say in the command's options what the library says in Python's arguments."""
-    for flag, words in FLAGS.items():
-        text = text.replace(flag, words)
-
-    def option(match: re.Match[str]) -> str:
-        name, value = filter(None, match.groups())
-        return f"--{name.replace('_', '-')} {VALUES.get(value, value.strip(chr(39)))}"
-
-    return SETTING.sub(option, text)
-
-
-def _told(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     return str(error)
 
 
-def _say(message: str) -> None:
-    typer.echo(in_options(printable(" ".join(message.splitlines()))), err=True)
+def _print_line(message: str) -> None:
+    typer.echo(printable(" ".join(message.splitlines())), err=True)

@@ -1,4 +1,4 @@
-"""``fssgd diagnose``."""
+"""The command ``fssgd diagnose``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 import fssgd
-from fssgd.cli._console import announce_decomposition, in_options, reporting, working
+from fssgd.cli._console import announce_decomposition, reporting, working
 from fssgd.cli._input import read_moments, sources
 from fssgd.cli._options import (
     Accurate,
@@ -54,4 +54,4 @@ def diagnose(
     settings: dict[str, Any] = {"fit_intercept": not no_intercept, "alpha": alpha}
     with working(f"Diagnosing {moments.n_features:,} features"):
         found = fssgd.diagnose(moments, learning_rate=learning_rate, tol=tol, **settings)
-    typer.echo(json.dumps(found.to_dict(), indent=1) if as_json else in_options(str(found)))
+    typer.echo(json.dumps(found.to_dict(), indent=1) if as_json else str(found))

@@ -1,4 +1,4 @@
-"""``fssgd fit``."""
+"""The command ``fssgd fit``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what is named on the command line to moments."""
+"""The data that a command reads: files, or CSV on standard input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files a command may write: never one that it reads, nor one twice; said before any work is done."""
+"""Checks of the files that a command is to write: never one that it reads, and none twice, before any work is done."""
 
 from __future__ import annotations
 

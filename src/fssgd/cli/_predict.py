@@ -1,4 +1,4 @@
-"""``fssgd predict``."""
+"""The command ``fssgd predict``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the displays have in common: axes to draw on, a path to draw from, colours, an axis of steps."""
+"""Axes, colours, the path to draw from and the axis of steps: what the displays share."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Steps = npt.NDArray[np.int64]
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LOSS_LABEL = "mean squared error (squared units of y)"
 PENALISED_LABEL = "mean squared error + penalty (squared units of y)"
-MOST_STEPS = 10**15
-SETTLED = 1e-8  # tolerance at which a descent without an end counts as over
+MAX_STEPS = 10**15
+SETTLED_TOL = 1e-8  # tolerance at which a descent without a last step counts as settled
 N_POINTS = 400
 
 
@@ -54,13 +54,13 @@ def stop_of(estimator: Any, max_iter: Any) -> Any:
 def last_step(path: GradientPath, max_iter: Any) -> int:
     """Check the last step to draw; None or inf is where the descent has settled."""
     if max_iter is None or max_iter == np.inf:
-        max_iter = path.steps_to(SETTLED)
+        max_iter = path.steps_to(SETTLED_TOL)
         if max_iter == np.inf:
-            raise ValueError("This descent settles nowhere: say up to which step to draw it, by max_iter.")
+            raise ValueError("This descent does not settle: pass the last step to draw as max_iter.")
         max_iter = max(1, max_iter)
-    if isinstance(max_iter, bool) or not (isinstance(max_iter, int | np.integer) and 1 <= max_iter <= MOST_STEPS):
+    if isinstance(max_iter, bool) or not (isinstance(max_iter, int | np.integer) and 1 <= max_iter <= MAX_STEPS):
         raise ValueError(
-            f"max_iter must be an integer from 1 to {MOST_STEPS:.0e}, the last step drawn; got {max_iter!r}."
+            f"max_iter must be an integer from 1 to {MAX_STEPS:.0e}, the last step drawn; got {max_iter!r}."
         )
     return int(max_iter)
 
@@ -75,8 +75,8 @@ def spread_steps(last: int) -> Steps:
     return np.unique(np.concatenate([[0], powers, spread]))
 
 
-def single_output(caller: str, path: GradientPath) -> None:
-    """Refuse a path of several outputs."""
+def require_single_output(caller: str, path: GradientPath) -> None:
+    """Raise a ValueError for a path of several outputs."""
     if path.moments.n_outputs != 1:
         raise ValueError(
             f"{caller} draws one output, and this descent has {path.moments.n_outputs}: fit y one column at a time."

@@ -14,8 +14,8 @@ from fssgd._insight.displays._common import (
     feature_names,
     last_step,
     path_of,
+    require_single_output,
     set_step_axis,
-    single_output,
     spread_steps,
     stop_of,
 )
@@ -57,6 +57,8 @@ class CoefficientPathDisplay:
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> CoefficientPathDisplay.from_estimator(LinearRegressorGD().fit(X, y))  # doctest: +SKIP
     """
+
+    __module__ = "fssgd"
 
     def __init__(
         self,
@@ -125,7 +127,7 @@ class CoefficientPathDisplay:
 
     @classmethod
     def _of(cls, path: GradientPath, max_iter: Any, scaled: bool) -> CoefficientPathDisplay:
-        single_output(cls.__name__, path)
+        require_single_output(cls.__name__, path)
         steps = spread_steps(last_step(path, max_iter))
         coef = np.reshape(path.coef(steps), (len(steps), -1))
         if scaled:

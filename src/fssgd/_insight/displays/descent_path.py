@@ -16,7 +16,7 @@ from fssgd._insight.displays._common import (
     feature_names,
     last_step,
     path_of,
-    single_output,
+    require_single_output,
     spread_steps,
     stop_of,
 )
@@ -59,6 +59,8 @@ class DescentPathDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     """
+
+    __module__ = "fssgd"
 
     def __init__(
         self,
@@ -143,7 +145,7 @@ class DescentPathDisplay:
         ValueError
             If there are several outputs, or no two coordinates, or if the iterates leave the range of float64.
         """
-        single_output(cls.__name__, path)
+        require_single_output(cls.__name__, path)
         chosen = _chosen(path, coordinates)
         steps = spread_steps(last_step(path, max_iter))
         plane = _Plane.of(path, steps, chosen)

@@ -43,6 +43,8 @@ class LearningRateDisplay:
     Mathematics and Mathematical Physics 3(4), 864-878. :doi:`10.1016/0041-5553(63)90382-3`
     """
 
+    __module__ = "fssgd"
+
     def __init__(
         self,
         *,
@@ -128,7 +130,7 @@ class LearningRateDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a figure.
         name : str, default=None
-            Of the curve, for the legend.
+            Legend label of the curve.
         **kwargs : dict
             Passed to matplotlib's ``plot``.
 

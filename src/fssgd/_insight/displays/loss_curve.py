@@ -38,7 +38,7 @@ class LossCurveDisplay:
     excess_loss : ndarray of shape (n_points,), default=None
         ``F_k - F_min``, in squared units of y, where the least possible loss is known.
     name : str, default=None
-        Of the curve, for the legend.
+        Legend label of the curve.
     penalised : bool, default=False
         Whether F has a penalty on the weights, for the label.
 
@@ -56,6 +56,8 @@ class LossCurveDisplay:
     >>> LossCurveDisplay.from_path(path, max_iter=100).ax_.get_xlabel()  # doctest: +SKIP
     'step k (count)'
     """
+
+    __module__ = "fssgd"
 
     def __init__(
         self,

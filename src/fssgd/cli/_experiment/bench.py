@@ -1,4 +1,4 @@
-"""``fssgd bench``: the time of a step against the number of rows."""
+"""The command ``fssgd bench``: the time of a step against the number of rows."""
 
 from __future__ import annotations
 

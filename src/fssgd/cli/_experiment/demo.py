@@ -1,4 +1,4 @@
-"""``fssgd demo``: the question, live."""
+"""The command ``fssgd demo``: the question's experiment, run on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time one descent, with a bar on stderr while it runs."""
+"""The time of one descent, with a progress bar on stderr while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of the demonstration: loss, descent, time a step."""
+"""The figures of the experiment: losses, descents, and the time of a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine a measurement was taken on, in words."""
+"""A description of the machine that a measurement was taken on."""
 
 from __future__ import annotations
 

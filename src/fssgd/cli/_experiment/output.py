@@ -1,4 +1,4 @@
-"""Where results go: a console that never cuts a name off, and files of JSON."""
+"""Output of results: a console that never cuts a name off, JSON files, pictures."""
 
 from __future__ import annotations
 

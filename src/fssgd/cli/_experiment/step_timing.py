@@ -1,4 +1,4 @@
-"""How long a step takes, and how that grows with the number of rows."""
+"""The time of one step, and how it grows with the number of rows."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from exact import EPS
 from fssgd import GradientPath, LinearRegressorGDCV, Moments
 from fssgd._descent.settings import Settings
 from fssgd._path.error_curve import ErrorCurve
-from fssgd._selection.integer_search import LEAST, best_step, first_within, lowest_ratio
+from fssgd._selection.integer_search import SMALLEST_DIVISOR, best_step, first_within, lowest_ratio
 from fssgd._selection.scores import GcvScore, MeanError
 from strategies import CI
 
@@ -58,23 +58,25 @@ def every_ratio(score):
 
 @given(scores())
 @CI
+@pytest.mark.slow
 def test_the_lowest_ratio_is_that_of_all_integers(score):
     value, divisor = every_ratio(score)
     with np.errstate(divide="ignore"):
         ratios = np.maximum(value, score.rounding) / divisor
-    ratios = ratios[divisor > LEAST]
+    ratios = ratios[divisor > SMALLEST_DIVISOR]
     found, at = lowest_ratio(score, len(value))
     assert found == np.inf or found == pytest.approx(max(value[at - 1], score.rounding) / divisor[at - 1], rel=1e-9)
     if not len(ratios):
         assert found == np.inf
         return
     k = int(np.argmin(ratios))
-    slack = 4 * score.rounding / divisor[divisor > LEAST][k]
+    slack = 4 * score.rounding / divisor[divisor > SMALLEST_DIVISOR][k]
     assert ratios[k] * (1 - 1e-13) <= found <= ratios[k] * (1 + 1e-13) + slack
 
 
 @given(scores(), st.sampled_from([0.0, 1e-6, 0.1, 10.0]))
 @CI
+@pytest.mark.slow
 def test_the_first_within_a_margin_is_the_first_of_all_integers(score, margin):
     value, divisor = every_ratio(score)
     lowest, _ = lowest_ratio(score, len(value))
@@ -92,6 +94,7 @@ def test_the_first_within_a_margin_is_the_first_of_all_integers(score, margin):
 
 @given(scores(), st.floats(1, LAST - 60), st.integers(1, 25))
 @CI
+@pytest.mark.slow
 def test_bounds_hold_at_every_step_between_knots(score, start, pairs):
     """N - r D does not dip below the chord by more than the bound says, for r = 0 and any other."""
     low = int(start)
@@ -112,7 +115,7 @@ def test_bounds_hold_at_every_step_between_knots(score, start, pairs):
         assert excess.min() >= floor - 1e-12 * size - score.rounding
 
 
-def test_few_values_are_looked_at():
+def test_few_scores_are_evaluated():
     """The work grows with the logarithm of max_iter."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 10)) * np.logspace(0, -3, 10)

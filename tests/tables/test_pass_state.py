@@ -35,6 +35,7 @@ def outcome(state, spec):
 
 @CI
 @given(st.data())
+@pytest.mark.slow
 def test_any_partitioning_and_any_order(data):
     element = data.draw(st.sampled_from([GOOD, GOOD, st.one_of(GOOD, GOOD, GOOD, BAD)]))
     rows = data.draw(st.lists(st.tuples(element, element, element, st.integers(-1, 3).map(float)), max_size=20))

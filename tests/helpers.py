@@ -1,4 +1,4 @@
-"""Small things the tests of the field have in common."""
+"""Functions that several test files use."""
 
 import tracemalloc
 

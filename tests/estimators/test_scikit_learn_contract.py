@@ -1,13 +1,10 @@
-"""Cases 40-45 of the field: scikit-learn's contract, and TensorFlow's manners."""
+"""scikit-learn's contract: parameters, clone, searches, copies, check_estimator, conversion."""
 
 import copy
-import logging
 import pickle
-import resource
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -23,8 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from fssgd import LinearRegressorGD
 from fssgd.backends import get_backend
-
-tensorflow_only = pytest.mark.parametrize("backend", ["tf-graph", "tf-session"], indirect=True)
+from helpers import column
 
 
 def data(n_samples=60, n_features=3):
@@ -41,8 +37,7 @@ def run(code, **settings):
     return result.stdout.decode().strip()
 
 
-# case 40
-def test_case_40_parameters(backend):
+def test_parameters_can_be_read_set_and_cloned(backend):
     settings = {"learning_rate": 0.1, "max_iter": 7, "tol": None, "standardize": False}
     settings |= {"fit_intercept": False, "alpha": 2.0}
     model = LinearRegressorGD(**settings, backend=backend, warm_start=True)
@@ -57,14 +52,20 @@ def test_case_40_parameters(backend):
     assert not hasattr(clone(model), "coef_")
 
 
-def test_case_40_a_backend_instance_is_a_parameter_too(backend):
+def test_settings_are_read_at_fit_and_left_alone(backend):
+    settings = {"learning_rate": "auto", "max_iter": 5, "tol": None, "backend": backend}
+    fitted = LinearRegressorGD(**settings).fit(column(1, 2, 3), [1, 2, 4])
+    assert {name: getattr(fitted, name) for name in settings} == settings
+
+
+def test_a_backend_instance_is_a_parameter_too(backend):
     model = clone(LinearRegressorGD(backend=get_backend(backend), max_iter=3, tol=None))
     assert model.get_params()["backend"] == get_backend(backend)
     assert model.fit(*data()).backend_ == backend
 
 
 @pytest.mark.parametrize("rates", [[1e-3, 1e-1, 10], [10, 1e-1]])
-def test_case_40_a_search_marks_the_divergence_as_failed(backend, rates):
+def test_a_search_marks_a_divergence_as_failed(backend, rates):
     X, y = data()
     regressor = LinearRegressorGD(max_iter=200, tol=None, standardize=False, backend=backend)
     model = make_pipeline(StandardScaler(), regressor)
@@ -80,14 +81,13 @@ def test_case_40_a_search_marks_the_divergence_as_failed(backend, rates):
     assert search.best_score_ > 0.99
 
 
-def test_case_40_a_search_can_raise_instead(backend):
+def test_a_search_can_raise_a_divergence(backend):
     model = LinearRegressorGD(max_iter=200, tol=None, backend=backend)
     search = GridSearchCV(model, {"learning_rate": [10]}, cv=2, error_score="raise")
     with pytest.raises(ValueError, match="learning_rate=10 is above"):
         search.fit(*data())
 
 
-# case 41
 COPIES = {
     "pickle": lambda model, path: pickle.loads(pickle.dumps(model)),
     "deepcopy": lambda model, path: copy.deepcopy(model),
@@ -97,7 +97,7 @@ COPIES = {
 
 @pytest.mark.parametrize("means", COPIES)
 @pytest.mark.parametrize("instance", [False, True])
-def test_case_41_copies_predict_the_same(backend, means, instance, tmp_path):
+def test_copies_predict_the_same(backend, means, instance, tmp_path):
     X, y = data()
     model = LinearRegressorGD(max_iter=20, tol=None, backend=get_backend(backend) if instance else backend).fit(X, y)
     other = COPIES[means](model, tmp_path)
@@ -107,7 +107,8 @@ def test_case_41_copies_predict_the_same(backend, means, instance, tmp_path):
     assert_array_equal(other.fit(X, y).coef_, model.coef_)
 
 
-def test_case_41_a_process_without_tensorflow_predicts_the_same(backend, tmp_path):
+@pytest.mark.slow
+def test_a_process_without_tensorflow_predicts_the_same(backend, tmp_path):
     X, y = data()
     models = [LinearRegressorGD(max_iter=20, tol=None, backend=b).fit(X, y) for b in (backend, get_backend(backend))]
     kept = [(model, X, model.predict(X)) for model in models]
@@ -126,8 +127,8 @@ def test_case_41_a_process_without_tensorflow_predicts_the_same(backend, tmp_pat
     assert run(code, cwd=tmp_path) == "False"
 
 
-# case 42: a green run can hide skipped checks, so they are counted
-def test_case_42_check_estimator(backend):
+def test_check_estimator_passes(backend):
+    """Skipped checks are listed, since a green run can hide them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(LinearRegressorGD(backend=backend), on_fail=None)
@@ -140,64 +141,12 @@ def test_case_42_check_estimator(backend):
     assert sum(r["status"] == "passed" for r in results) >= 55
 
 
-# case 43
-class Messages(logging.Handler):
-    def __init__(self):
-        super().__init__()
-        self.texts = []
-
-    def emit(self, record):
-        self.texts.append(record.getMessage())
-
-
-def resident_megabytes():
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 1e6
-
-
-@tensorflow_only
-def test_case_43_fifty_fits_leave_the_process_as_it_was(backend):
-    tf = pytest.importorskip("tensorflow")
-    X, y = data(60)
-    heard = Messages()
-    tf.get_logger().addHandler(heard)
-    try:
-        for i in range(60):
-            rows = slice(0, 60 - i % 3)  # folds of a cross-validation differ by a row
-            LinearRegressorGD(max_iter=5 + i % 4, tol=None, learning_rate=0.1 / (1 + i), backend=backend).fit(
-                X[rows], y[rows]
-            )
-            if i == 9:
-                before = resident_megabytes()
-    finally:
-        tf.get_logger().removeHandler(heard)
-    assert resident_megabytes() - before < 40
-    assert not [text for text in heard.texts if "retracing" in text]
-    assert tf.executing_eagerly()
-    assert not tf.compat.v1.get_default_graph().get_operations()
-
-
-# case 44
-def test_case_44_cross_validation_in_parallel_ends():
-    pytest.importorskip("tensorflow")
-    code = (
-        "import numpy as np\n"
-        "from fssgd import LinearRegressorGD\n"
-        "from sklearn.model_selection import cross_val_score\n"
-        "X = np.random.default_rng(0).normal(size=(90, 3))\n"
-        "for backend in ('tf-graph', 'tf-session'):\n"
-        "    model = LinearRegressorGD(max_iter=200, backend=backend).fit(X, X.sum(axis=1))\n"
-        "    print(cross_val_score(model, X, X.sum(axis=1), n_jobs=2, cv=3).min() > 0.99)"
-    )
-    assert run(code).split() == ["True", "True"]
-
-
-# case 45
 @pytest.mark.parametrize("n_outputs", [None, 1, 2])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:skl2onnx", "ignore::DeprecationWarning:onnx")
-def test_case_45_converts_to_onnx(model, n_outputs, fit_intercept, dtype):
+@pytest.mark.slow
+def test_a_model_converts_to_onnx(model, n_outputs, fit_intercept, dtype):
     skl2onnx = pytest.importorskip("skl2onnx")
     onnxruntime = pytest.importorskip("onnxruntime")
     X, y = data()
@@ -214,7 +163,7 @@ def test_case_45_converts_to_onnx(model, n_outputs, fit_intercept, dtype):
     assert_allclose(np.reshape(predicted, np.shape(targets)), fitted.predict(X), atol=rounding)
 
 
-def test_case_45_the_copy_is_independent_and_keeps_names(model):
+def test_to_sklearn_returns_an_independent_copy_with_the_names(model):
     pandas = pytest.importorskip("pandas")
     frame, y = pandas.DataFrame(data()[0], columns=["a", "b", "c"]), data()[1]
     fitted = model(max_iter=3, tol=None).fit(frame, y)
