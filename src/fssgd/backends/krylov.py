@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fssgd._path.distant_start import is_far, iterate_from_afar
-from fssgd._path.krylov_descent import ACCURACY, KrylovDescent, descend
-from fssgd._path.krylov_space import MEMORY, GolubKahan, KrylovSpace, Lanczos
-from fssgd._path.ritz_sums import FixedStepDescent
+from fssgd._krylov.descent import ACCURACY, KrylovDescent, descend
+from fssgd._krylov.distant_start import is_far, iterate_from_afar
+from fssgd._krylov.ritz_sums import FixedStepDescent
+from fssgd._krylov.space import MEMORY, GolubKahan, KrylovSpace, Lanczos
 from fssgd._path.step_counts import StepCounts
 from fssgd._rows.design import Design, Rows
 from fssgd.backends._base import Backend
@@ -25,6 +25,7 @@ MAX_CURVE = 100_000  # steps whose losses are recorded
 BLOCK = 1 << 22  # numbers of a float32 design that are cast at a time
 
 
+@dataclass(frozen=True, kw_only=True)
 class Krylov(Backend):
     """Find the iterate at which stepping would stop without a decomposition.
 
@@ -40,11 +41,9 @@ class Krylov(Backend):
         twice the products, and more than 10**6 steps may be out of reach.
     """
 
-    name = "krylov"
-    closed_form = True
-
-    def __init__(self, *, memory: int = MEMORY) -> None:
-        self.memory = memory
+    name: ClassVar[str] = "krylov"
+    closed_form: ClassVar[bool] = True
+    memory: int = MEMORY
 
     def solve(self, problem: Problem, monitor: Monitor) -> Solution:
         """Extend the space until the iterate is known; see :meth:`Backend.solve`.

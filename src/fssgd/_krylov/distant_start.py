@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._path.krylov_descent import ACCURACY, MAX_DIMENSION, both_rules, dimensions, needs_singular_values
-from fssgd._path.krylov_space import KrylovSpace
-from fssgd._path.ritz_sums import FixedStepDescent, RitzSums
+from fssgd._krylov.descent import ACCURACY, MAX_DIMENSION, both_rules, dimensions, needs_singular_values
+from fssgd._krylov.ritz_sums import FixedStepDescent, RitzSums
+from fssgd._krylov.space import KrylovSpace
 from fssgd._path.step_counts import StepCounts, as_float
 
 Array = npt.NDArray[np.float64]

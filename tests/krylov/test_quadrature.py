@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from fssgd._path import quadrature
-from fssgd._path.krylov_space import GolubKahan, Lanczos
-from fssgd._path.quadrature import Measure
+from fssgd._krylov import quadrature
+from fssgd._krylov.quadrature import Measure
+from fssgd._krylov.space import GolubKahan, Lanczos
 from spectra import SPECTRA, Known
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fssgd._path.distant_start import is_far, iterate_from_afar
-from fssgd._path.krylov_space import GolubKahan, Lanczos
-from fssgd._path.ritz_sums import FixedStepDescent
+from fssgd._krylov.distant_start import is_far, iterate_from_afar
+from fssgd._krylov.ritz_sums import FixedStepDescent
+from fssgd._krylov.space import GolubKahan, Lanczos
 from fssgd._path.step_counts import StepCounts, as_float
 from spectra import SPECTRA, Known
 

@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fssgd._krylov.quadrature import Measure
 from fssgd._path.power_sums import PowerSum
-from fssgd._path.quadrature import Measure
 from fssgd._path.spectral_filter import Filter
 from fssgd._path.step_counts import StepCounts, as_float
 

@@ -30,9 +30,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._path.krylov_space import KrylovSpace
-from fssgd._path.quadrature import Measure, SmallMatrix
-from fssgd._path.ritz_sums import FixedStepDescent, RitzSums
+from fssgd._krylov.quadrature import Measure, SmallMatrix
+from fssgd._krylov.ritz_sums import FixedStepDescent, RitzSums
+from fssgd._krylov.space import KrylovSpace
 from fssgd._path.step_counts import as_float, first_integer
 
 Array = npt.NDArray[np.float64]

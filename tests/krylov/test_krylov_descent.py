@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exact import EPS
-from fssgd._path.krylov_descent import descend
-from fssgd._path.krylov_space import GolubKahan, Lanczos
-from fssgd._path.ritz_sums import FixedStepDescent
+from fssgd._krylov.descent import descend
+from fssgd._krylov.ritz_sums import FixedStepDescent
+from fssgd._krylov.space import GolubKahan, Lanczos
 from spectra import SPECTRA, Known, relative
 from strategies import CI
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fssgd._path.krylov_space import GolubKahan, Lanczos
+from fssgd._krylov.space import GolubKahan, Lanczos
 from spectra import SPECTRA, Known
 
 EPS = float(np.finfo(np.float64).eps)

@@ -25,7 +25,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from fssgd._path.quadrature import Bidiagonal, SmallMatrix, Tridiagonal
+from fssgd._krylov.quadrature import Bidiagonal, SmallMatrix, Tridiagonal
 
 Array = npt.NDArray[np.float64]
 Product = Callable[[Array], npt.ArrayLike]
