@@ -58,9 +58,10 @@ class LinearRegressorGD(CallbackSupportMixin, LinearModel):
     alpha : float >= 0, default=0.0
         Strength of the penalty on W, in the coordinates of the descent.
     backend : str or Backend, default="auto"
-        "spectral" (closed form), "numpy", "krylov" (no decomposition, and no ``path_``), a name known to :func:`~fssgd.register_backend`, or an
-        instance with settings. "auto" is "spectral" while min(n_samples, n_features) <= 4096 (n_features alone if X
-        is sparse, or a Dask collection of unknown length), else "numpy". A Dask collection takes these two.
+        "spectral" (closed form), "numpy", "krylov" (no decomposition, and no ``path_``), a name known to
+        :func:`~fssgd.register_backend`, or an instance with settings. "auto" is "spectral" while
+        min(n_samples, n_features) <= 4096 (n_features alone if X is sparse, or a Dask collection of unknown length),
+        else "numpy". A Dask collection takes these three.
     warm_start : bool, default=False
         Start from the solution of the previous fit, re-expressed in the new scaling.
 
