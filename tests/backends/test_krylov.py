@@ -51,7 +51,7 @@ def test_fits_are_those_of_the_closed_form(n, p, condition, outputs, standardize
 
 @pytest.mark.parametrize("standardize", [True, False])
 def test_sparse_rows(standardize):
-    rows = sp.random_array((200, 50), density=0.1, rng=np.random.default_rng(0), format="csr")
+    rows = sp.random(200, 50, density=0.1, random_state=0, format="csr")
     y = rows @ np.arange(50.0) + 1.0
     assert_same(*both((rows, y), standardize=standardize, max_iter=3000, tol=None))
 
