@@ -45,7 +45,7 @@ def dask_array(value: Any, name: str, chunks: Any = None) -> Any:
                 "X.compute_chunk_sizes() for an array and X.to_dask_array(lengths=True) for a DataFrame."
             )
         value = np.asarray(value)
-        if value.ndim == 0:
+        if value.ndim == 0:  # one weight for all rows, which scikit-learn takes: here it would be cut into no chunk
             raise ValueError(f"{name} is {value!r}: expected one number for each row of X.")
         check_consistent_length(value, np.broadcast_to(0, (sum(chunks),)))
         value = da.from_array(value, chunks=(chunks, *value.shape[1:]))

@@ -147,6 +147,7 @@ class DaskSource:
 
     def _check(self, mean: Array, squares: Array, constant: npt.NDArray[np.bool_], names: Any, weight: float) -> None:
         """Raise for what only shows in the total: the values themselves were checked where they are."""
+        # the constant of one partition may be another one of the next, so this cannot be asked of each
         n_features = self.shape[1]
         outputs = np.empty((0, len(mean) - n_features))
         check_resolved(mean, squares, constant, np.empty((0, n_features)), outputs, names, weight)
@@ -273,6 +274,7 @@ def _columns(X: Any, y: Floats, weight: Array | None) -> ColumnStatistics:
 
 
 def _check_values(squares: Array, mean: Array, X: Any, y: Floats) -> None:
+    # here, where the values are: the total says only that some partition has one that is not finite
     if not math.isfinite(squares.sum() + mean.sum()):
         assert_values_finite(X, y)
 
